@@ -1,0 +1,84 @@
+//! Events: what changed, for watchers, the audit trail and metrics. Made by `apply` on every node alike.
+
+use crate::{
+    command::Family,
+    ids::{Revision, Token},
+    names::{Caller, NamespaceName, Owner, Reason, ResourceName},
+    outcome::{Code, End, WaitEnd},
+};
+use borsh::{BorshDeserialize, BorshSerialize};
+
+/// One change. Several may share a revision (an end and the hand-over that follows from it).
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Event {
+    /// When, in the total order.
+    pub revision: Revision,
+    /// The family of the resource.
+    pub family: Family,
+    /// Where; `None` for the service as a whole.
+    pub namespace: Option<NamespaceName>,
+    /// What; `None` for the namespace as a whole.
+    pub resource: Option<ResourceName>,
+    /// Whose, in their own words.
+    pub owner: Option<Owner>,
+    /// Who asked, as authenticated.
+    pub caller: Caller,
+    /// The lease's public hash.
+    pub lease_hash: Option<u64>,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum EventKind {
+    /// A request joined the queue.
+    Queued,
+    /// A wait ended without a grant.
+    WaitEnded {
+        /// Why; `None`: by the caller's Abandon.
+        why: Option<WaitEnd>,
+        /// How long it had waited.
+        waited_ms: u64,
+    },
+    /// A lock was granted.
+    Granted {
+        /// The token.
+        token: Token,
+        /// How long it had waited; `None`: it never queued.
+        waited_ms: Option<u64>,
+    },
+    /// An ownership ended.
+    Ended {
+        /// The token.
+        token: Token,
+        /// How.
+        end: End,
+        /// For how long it had been held.
+        held_ms: u64,
+        /// Of a forced release.
+        reason: Option<Reason>,
+    },
+    /// A request was refused by a rule of the operator's (a limit, required fencing, maxHold).
+    Refused {
+        /// The code.
+        code: Code,
+    },
+    /// A namespace was created or changed.
+    NamespacePut {
+        /// Its version now.
+        version: u64,
+    },
+    /// The floor of tokens was raised.
+    TokenFloorSet {
+        /// The floor.
+        floor: Token,
+    },
+    /// The level was raised.
+    LevelRaised {
+        /// The level.
+        level: u32,
+    },
+    /// Trimming was stopped.
+    TrimHeld,
+}

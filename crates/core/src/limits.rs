@@ -1,0 +1,101 @@
+//! Every maximum of the service in one place (DESIGN.md section 13; docs/limits.md repeats them for users).
+//!
+//! A limit that a namespace may lower is the *ceiling* of its policy; see [`crate::policy`].
+
+/// Namespace names: 1 to this many bytes of `a-z 0-9 . _ -`.
+pub const NAMESPACE_BYTES_MAX: usize = 64;
+/// Namespaces that one service keeps.
+pub const NAMESPACES_MAX: usize = 10_000;
+/// Resource names: 1 to this many bytes.
+pub const RESOURCE_BYTES_MAX: usize = 256;
+/// Request ids: shortest. Shorter ones are guessable, and whoever can guess one can abandon a grant.
+pub const REQUEST_ID_BYTES_MIN: usize = 8;
+/// Request ids: longest.
+pub const REQUEST_ID_BYTES_MAX: usize = 64;
+/// Owner names: 1 to this many bytes of UTF-8 without control characters.
+pub const OWNER_BYTES_MAX: usize = 128;
+/// Authenticated callers' names (empty: anonymous).
+pub const CALLER_BYTES_MAX: usize = 128;
+/// Reasons given for a forced release.
+pub const REASON_BYTES_MAX: usize = 512;
+/// Labels on one request.
+pub const LABELS_MAX: usize = 16;
+/// Bytes of one label's key.
+pub const LABEL_KEY_BYTES_MAX: usize = 64;
+/// Bytes of one label's value.
+pub const LABEL_VALUE_BYTES_MAX: usize = 256;
+
+/// Shortest lease that any policy may allow.
+pub const TTL_MS_MIN: u64 = 1_000;
+/// Longest lease that any policy may allow.
+pub const TTL_MS_MAX: u64 = 3_600_000;
+/// Lease when neither the request nor the namespace names one.
+pub const TTL_MS_DEFAULT: u64 = 30_000;
+/// Shortest lease of a namespace that says nothing, where a takeover can take up to 3 s.
+pub const TTL_MS_MIN_REPLICATED: u64 = 5_000;
+/// Longest a request may wait in a queue.
+pub const WAIT_TIMEOUT_MS_MAX: u64 = 600_000;
+/// Longest `maxHold` that can be asked for or set.
+pub const MAX_HOLD_MS_MAX: u64 = 30 * 24 * 3_600_000;
+/// Longest `lockDelay` of a namespace.
+pub const LOCK_DELAY_MS_MAX: u64 = 60_000;
+/// Waiters of one resource.
+pub const WAITERS_PER_RESOURCE_MAX: usize = 10_000;
+/// Waiters of one namespace, unless its policy says less.
+pub const WAITERS_PER_NAMESPACE_MAX: u64 = 1_000_000;
+/// Active leases of one namespace, unless its policy says less.
+pub const LEASES_PER_NAMESPACE_MAX: u64 = 1_000_000;
+/// Requests per second of one namespace that can be set.
+pub const REQUESTS_PER_SECOND_MAX: u64 = 1_000_000;
+/// Resources in one AcquireAll.
+pub const ACQUIRE_ALL_RESOURCES_MAX: usize = 64;
+/// Leases in one RenewMany.
+pub const RENEW_MANY_LEASES_MAX: usize = 1_000;
+
+/// Reply memory: records of one namespace.
+pub const REPLY_RECORDS_MAX: u64 = 2_000_000;
+/// Reply memory: how long refusals and grants released by their owner are remembered.
+pub const REPLY_REFUSALS_MS_DEFAULT: u64 = 90_000;
+/// Reply memory: how long other endings are remembered.
+pub const REPLY_ENDINGS_MS_DEFAULT: u64 = 300_000;
+/// Shortest reply memory that can be set. Below the 55 s for which a client repeats a request plus the 30 s of
+/// [`BORN_AT_MS_MAX`], a repeat could be taken for a new request.
+pub const REPLY_MS_MIN: u64 = 90_000;
+/// Longest reply memory that can be set.
+pub const REPLY_MS_MAX: u64 = 24 * 3_600_000;
+
+/// A command is refused when its entry is stamped more than this after the command's `bornAt`.
+pub const BORN_AT_MS_MAX: u64 = 30_000;
+/// Most that one entry may add to cluster time.
+pub const MAX_STEP_MS: u64 = 1_000;
+/// Objects (leases, waits, lock delays) ended by the sweep of one entry.
+pub const SWEEP_OBJECTS_MAX: usize = 1_000;
+/// Reply records forgotten in one entry. Above [`BATCH_COMMANDS_MAX`], so that forgetting always keeps up.
+pub const FORGET_RECORDS_MAX: usize = 4_096;
+
+/// Commands in one entry.
+pub const BATCH_COMMANDS_MAX: usize = 1_024;
+/// Bytes of one entry's batch. etcd takes 1.5 MiB a request; a third of that leaves room and keeps p99 low.
+pub const BATCH_BYTES_MAX: usize = 512 * 1_024;
+/// Bytes of one encoded command.
+pub const COMMAND_BYTES_MAX: usize = 128 * 1_024;
+/// Bytes of an HTTP body.
+pub const BODY_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Rows in one page of a list.
+pub const PAGE_ROWS_MAX: usize = 1_000;
+/// Rows in one page of a list when the caller does not say.
+pub const PAGE_ROWS_DEFAULT: usize = 100;
+/// Rows looked at for one page: a filter that matches nothing must not stop the node.
+pub const PAGE_EXAMINED_MAX: usize = 20_000;
+/// Waiters shown for one resource.
+pub const QUEUE_ROWS_MAX: usize = 1_000;
+
+/// Earliest wall clock a leader may have (2025-01-01), in microseconds since 1970.
+pub const WALL_US_MIN: u64 = 1_735_689_600_000_000;
+/// Latest wall clock a leader may have (2100-01-01), in microseconds since 1970.
+pub const WALL_US_MAX: u64 = 4_102_444_800_000_000;
+/// Tokens stay plain JSON numbers: below 2^53.
+pub const TOKEN_MAX: u64 = (1 << 53) - 1;
+/// Added to the token clock by the first announce of a new log and by a restore.
+pub const TOKEN_HEADROOM_US: u64 = 5 * 60 * 1_000_000;
