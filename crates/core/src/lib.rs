@@ -13,3 +13,6 @@ pub mod names;
 pub mod outcome;
 pub mod policy;
 pub mod query;
+
+/// The whole state.
+pub struct State {}

@@ -1,1 +1,5 @@
-//! Sereno: node.
+//! The node: decides when to lead, follow, batch, beat, snapshot. `Node` is a sans-I/O state machine; the
+//! driver carries out what it says and is the only place that knows tokio.
+
+pub mod events;
+pub mod handle;

@@ -1,0 +1,210 @@
+//! The node as its doors see it: calls in, replies out, reads, events, status. Knows no protocol.
+
+use crate::events::EventHub;
+use sereno_core::{
+    State,
+    command::Operation,
+    ids::{ClusterTime, LogId, Position, Revision},
+    names::{Caller, NamespaceName},
+    outcome::Outcome,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+
+/// One request of a client, translated by a door.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// As authenticated by the door; empty is anonymous.
+    pub caller: Caller,
+    /// What to do.
+    pub operation: Operation,
+    /// The client's `bornAt`, if it sent one. `None`: the cluster time that this node has applied on arrival.
+    pub born_at: Option<ClusterTime>,
+    /// When the caller stops listening: a call still queued then is dropped, one in flight is unknown.
+    pub deadline: Instant,
+    /// How long an answer `Waiting` is held back in the hope of a grant.
+    pub hold: Duration,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// The log decided.
+    Decided(Outcome),
+    /// The log did not, or nobody knows.
+    Undecided(Undecided),
+}
+
+/// Why there is no outcome. Each says whether the command can have been applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// Certainly not applied: the intake is full.
+    Overloaded {
+        /// When another try makes sense.
+        retry_after_ms: u64,
+    },
+    /// Certainly not applied: the namespace's request rate is used up.
+    RateLimited {
+        /// The namespace.
+        namespace: NamespaceName,
+        /// Its limit.
+        requests_per_second: u64,
+        /// When another try makes sense.
+        retry_after_ms: u64,
+    },
+    /// Certainly not applied: no leader, stopping, or the caller's deadline passed while it was queued.
+    Unavailable {
+        /// In words, for the caller.
+        reason: String,
+        /// When another try makes sense.
+        retry_after_ms: u64,
+    },
+    /// It may have been applied: the caller's deadline passed, or leadership was lost, with the append under way.
+    Unknown,
+    /// A call held open for a wait was ended by a stop or a lost leader. The wait itself goes on in the log.
+    HeldCallEnded,
+    /// One encoded command is above 128 KiB.
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+}
+
+/// How fresh a read has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    /// Rests on an append that was sent after the read arrived.
+    Consistent,
+    /// The local state as it is.
+    Stale,
+}
+
+/// What a read rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadAt {
+    /// The log.
+    pub log_id: LogId,
+    /// The state's revision.
+    pub revision: Revision,
+    /// The state's cluster time.
+    pub time: ClusterTime,
+    /// How long ago this node applied its last entry.
+    pub age_ms: u64,
+}
+
+/// What a node is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Following the log.
+    Follower,
+    /// Leading in the epoch of this position.
+    Leader {
+        /// Position of its announce.
+        epoch: Position,
+    },
+    /// Its state and a rehearsal differed; it answers nothing.
+    Suspect,
+    /// Stopping, or stopped.
+    Stopped,
+}
+
+/// A node's condition; updated with every entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// This node's id.
+    pub node_id: String,
+    /// What it does.
+    pub role: Role,
+    /// `None`: ready. Else why it does not serve.
+    pub not_ready: Option<String>,
+    /// The log.
+    pub log_id: LogId,
+    /// Last applied position.
+    pub position: Position,
+    /// Its revision.
+    pub revision: Revision,
+    /// Its cluster time.
+    pub time: ClusterTime,
+    /// The level in force.
+    pub level: u32,
+    /// Active leases of all namespaces.
+    pub leases: u64,
+    /// Waiting requests of all namespaces.
+    pub waiters: u64,
+    /// Remembered requests of all namespaces.
+    pub reply_records: u64,
+    /// Objects due and not swept.
+    pub sweep_due: u64,
+    /// Age of the oldest of them.
+    pub sweep_oldest_ms: u64,
+    /// Position of the newest snapshot.
+    pub snapshot: Option<Position>,
+    /// When it was saved.
+    pub snapshot_at: Option<Instant>,
+    /// Bytes of log since then.
+    pub log_bytes_since_snapshot: u64,
+    /// Granting is paused (after a restore) for so long.
+    pub paused_ms: u64,
+    /// Trimming is held: a rehearsal differed twice.
+    pub trim_held: bool,
+    /// Calls queued before the next append.
+    pub intake: u64,
+}
+
+pub(crate) type ReadFn = Box<dyn FnOnce(&State, ReadAt) + Send>;
+
+/// What reaches the driver.
+pub(crate) enum Message {
+    Call { call: Call, reply: oneshot::Sender<Reply> },
+    Cancelled { call: u64 },
+    Read { consistency: Consistency, deadline: Instant, read: ReadFn },
+    Stop,
+}
+
+/// A cheap handle on a running node.
+#[derive(Clone)]
+pub struct NodeHandle {
+    pub(crate) messages: mpsc::UnboundedSender<Message>,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) events: Arc<EventHub>,
+}
+
+impl NodeHandle {
+    /// Carries out one call. Dropping the future tells the node that nobody listens any more.
+    pub async fn call(&self, call: Call) -> Reply {
+        let _ = call;
+        todo!()
+    }
+
+    /// Runs `read` on the state, on the node's own task: it must be short.
+    ///
+    /// # Errors
+    /// [`Undecided::Unavailable`] when no append could confirm it before `deadline`.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        consistency: Consistency,
+        deadline: Instant,
+        read: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<(T, ReadAt), Undecided> {
+        let _ = (consistency, deadline, read);
+        todo!()
+    }
+
+    /// The node's condition now, and a way to wait for changes.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// What happened, as far back as this node remembers, and what happens next.
+    pub fn events(&self) -> &Arc<EventHub> {
+        &self.events
+    }
+
+    /// Stops: answers what is in flight, ends held calls with a retryable answer, resigns. Returns when done.
+    pub async fn stop(&self) {
+        todo!()
+    }
+}
