@@ -23,6 +23,9 @@
 //!    of the two kept snapshots, and never the head's compare value: an append with an old head still conflicts.
 //! 10. **Loud.** Damage is an error that names the place. An engine never mends by forgetting an entry.
 
+mod fit;
+pub mod memory;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use sereno_core::{
