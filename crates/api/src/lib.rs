@@ -1,1 +1,50 @@
-//! Sereno: api.
+//! The JSON of Sereno's HTTP interface as types, shared by server and client (DESIGN.md sections 12 and 14).
+//!
+//! What holds for all of them:
+//!
+//! - Names are camelCase. Durations that callers choose are strings with a unit ([`Millis`]); figures that the
+//!   service tells are plain numbers whose names end in `Ms`.
+//! - Requests refuse unknown fields. Answers are read tolerantly: a client takes fields and words it does not
+//!   know yet.
+//! - An optional field that has no value is left out of an answer. In a request `null` means the same.
+//! - Nothing here knows the other crates of Sereno or an HTTP library.
+
+mod admin;
+mod audit;
+mod code;
+mod duration;
+mod labels;
+mod lease;
+mod lock;
+mod namespace;
+mod problem;
+mod status;
+mod watch;
+mod word;
+
+pub use admin::{TokenFloorRequest, TokenFloorSet};
+pub use audit::{AuditKind, AuditLine, AuditPage};
+pub use code::{ErrorCode, Outcome, RetryWith};
+pub use duration::{DurationError, Millis};
+pub use labels::Labels;
+pub use lease::{
+    AbandonRequest, Abandoned, AcquireAllRequest, AcquireRequest, ForceReleaseRequest,
+    ForceReleased, Granted, GrantedAll, GrantedLock, GrantedState, LeaseRef, ReleaseRequest,
+    Released, RenewManyRequest, RenewRequest, RenewResult, Renewed, RenewedMany, Waiting,
+    WaitingState,
+};
+pub use lock::{Holder, Lock, LockHolder, LockPage, LockRow, LockState, Waiter};
+pub use namespace::{
+    Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest, ReplyMemory,
+};
+pub use problem::{InTheWay, Problem};
+pub use status::{Role, Status};
+pub use watch::{WatchEvent, WatchKind, WatchStart};
+pub use word::{AbandonedWas, Family, Fencing, Reason};
+
+/// The namespace of requests that name none.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+fn default_namespace() -> String {
+    DEFAULT_NAMESPACE.into()
+}

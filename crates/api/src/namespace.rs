@@ -1,0 +1,145 @@
+//! Namespaces: `GET, PUT /v1/namespaces/{name}` and `GET /v1/namespaces`.
+
+use crate::{Fencing, Millis};
+use serde::{Deserialize, Serialize};
+
+/// How much of the past a namespace remembers, so that a repeated request gets the same answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReplyMemory {
+    /// How long refusals, and grants released by their owner, are remembered. Default: 90s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<Millis>,
+    /// How long other endings are remembered, from the end. Default: 5m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endings: Option<Millis>,
+    /// Requests remembered at once. Default: 2,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 2000000))]
+    pub records: Option<u64>,
+}
+
+/// What a namespace allows. In a PUT a field left out takes its default; a read shows those in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Policy {
+    /// Shortest lease. Default: the service's own (1s on one machine, 5s where a takeover is possible).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_ttl: Option<Millis>,
+    /// Lease of a request that names none. Default: 30s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_ttl: Option<Millis>,
+    /// Longest lease. Default: 1h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ttl: Option<Millis>,
+    /// Longest ownership over all renewals. Default: unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_hold: Option<Millis>,
+    /// After an expiry or a forced release nobody is granted for this long. Default: 0s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_delay: Option<Millis>,
+    /// Said for requests that do not say it themselves. Default: bestEffort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fencing: Option<Fencing>,
+    /// Refuse requests that say bestEffort. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fencing_required: Option<bool>,
+    /// Leases that may be active at once. Default: 1,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1000000))]
+    pub max_leases: Option<u64>,
+    /// Requests that may wait at once. Default: 1,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1000000))]
+    pub max_waiters: Option<u64>,
+    /// Requests per second. Default: unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000000))]
+    pub requests_per_second: Option<u64>,
+    /// How much of the past is remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_memory: Option<ReplyMemory>,
+}
+
+/// `PUT /v1/namespaces/{name}`: creates it, or replaces its whole policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PutNamespaceRequest {
+    /// The version that the caller has read; 0: it must not exist yet.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub expected_version: u64,
+    /// The new policy.
+    pub policy: Policy,
+    /// As in acquire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub born_at: Option<u64>,
+}
+
+/// 200 (replaced) or 201 (created) to a PUT.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NamespacePut {
+    /// Its name.
+    pub namespace: String,
+    /// The version in force now: 1 for a new one.
+    pub version: u64,
+    /// When this answer was decided, in the total order.
+    pub revision: u64,
+    /// The cluster time of this answer.
+    pub cluster_time_ms: u64,
+}
+
+/// A namespace with its counters. In a list the last three fields stand at the page instead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Namespace {
+    /// Its name.
+    pub namespace: String,
+    /// For the next PUT's `expectedVersion`.
+    pub version: u64,
+    /// The policy in force; `minTtl`, `maxHold` and `requestsPerSecond` only where set.
+    pub policy: Policy,
+    /// Active leases.
+    pub leases: u64,
+    /// Waiting requests.
+    pub waiters: u64,
+    /// Remembered requests.
+    pub reply_records: u64,
+    /// What this answer rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub revision: Option<u64>,
+    /// The cluster time of this answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub cluster_time_ms: Option<u64>,
+    /// How long ago this node applied its last entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub age_ms: Option<u64>,
+}
+
+/// 200 to `GET /v1/namespaces`, by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NamespacePage {
+    /// The rows.
+    pub namespaces: Vec<Namespace>,
+    /// Give it as `cursor` for the next page; absent: this was the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub next_cursor: Option<String>,
+    /// What this answer rests on.
+    pub revision: u64,
+    /// The cluster time of this answer.
+    pub cluster_time_ms: u64,
+    /// How long ago this node applied its last entry.
+    pub age_ms: u64,
+}
