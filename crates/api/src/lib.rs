@@ -9,6 +9,7 @@
 //! - An optional field that has no value is left out of an answer. In a request `null` means the same.
 //! - Nothing here knows the other crates of Sereno or an HTTP library.
 
+mod acquire;
 mod admin;
 mod audit;
 mod code;
@@ -22,16 +23,18 @@ mod status;
 mod watch;
 mod word;
 
+pub use acquire::{
+    AcquireAllRequest, AcquireRequest, Granted, GrantedAll, GrantedLock, GrantedState, Waiting,
+    WaitingState,
+};
 pub use admin::{TokenFloorRequest, TokenFloorSet};
 pub use audit::{AuditKind, AuditLine, AuditPage};
 pub use code::{ErrorCode, Outcome, RetryWith};
 pub use duration::{DurationError, Millis};
 pub use labels::Labels;
 pub use lease::{
-    AbandonRequest, Abandoned, AcquireAllRequest, AcquireRequest, ForceReleaseRequest,
-    ForceReleased, Granted, GrantedAll, GrantedLock, GrantedState, LeaseRef, ReleaseRequest,
-    Released, RenewManyRequest, RenewRequest, RenewResult, Renewed, RenewedMany, Waiting,
-    WaitingState,
+    AbandonRequest, Abandoned, ForceReleaseRequest, ForceReleased, LeaseRef, ReleaseRequest,
+    Released, RenewManyRequest, RenewRequest, RenewResult, Renewed, RenewedMany,
 };
 pub use lock::{Holder, Lock, LockHolder, LockPage, LockRow, LockState, Waiter};
 pub use namespace::{
