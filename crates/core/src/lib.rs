@@ -13,6 +13,8 @@ pub mod names;
 pub mod outcome;
 pub mod policy;
 pub mod query;
+mod state;
+#[cfg(feature = "testing")]
+pub mod testing;
 
-/// The whole state.
-pub struct State {}
+pub use state::{Applied, LEVEL_MAX, Leader, Misfit, Settled, SnapshotError, State};

@@ -1,0 +1,120 @@
+//! Operators' commands: namespaces, the floor of tokens, levels, the hold on trimming.
+
+use super::{State, claim::Namespace, request::No};
+use crate::{
+    command::{Family, PutNamespace, SetTokenFloor},
+    event::{Event, EventKind},
+    ids::Token,
+    limits,
+    names::{Caller, Invalid, NamespaceName},
+    outcome::{Code, Detail, Done, Outcome, Refusal},
+};
+
+/// A floor further ahead of the leader's clock than this would only be a mistake, and cannot be undone.
+const FLOOR_AHEAD_US_MAX: u64 = 366 * 24 * 3_600 * 1_000_000;
+
+impl State {
+    pub(super) fn put_namespace(&mut self, caller: &Caller, op: &PutNamespace) -> Outcome {
+        self.next_revision();
+        let result = self.try_put_namespace(caller, op);
+        self.decided(None, result)
+    }
+
+    fn try_put_namespace(&mut self, caller: &Caller, op: &PutNamespace) -> Result<Done, Refusal> {
+        op.policy.check(self.service_min_ttl_ms)?;
+        let known = self.namespace_id(&op.namespace);
+        let current = known.map_or(0, |id| self.namespaces[id as usize].version);
+        if current != op.expected_version {
+            let detail = Detail::Version { current };
+            return Err(Refusal::new(Code::VersionConflict).with(detail));
+        }
+        let id = match known {
+            Some(id) => {
+                let namespace = &mut self.namespaces[id as usize];
+                namespace.version += 1;
+                namespace.policy = op.policy.clone();
+                id
+            }
+            None => self.create_namespace(op)?,
+        };
+        let version = self.namespaces[id as usize].version;
+        self.event(caller, id, None, EventKind::NamespacePut { version });
+        Ok(Done::NamespacePut { version })
+    }
+
+    fn create_namespace(&mut self, op: &PutNamespace) -> Result<u32, Refusal> {
+        if self.namespaces.len() >= limits::NAMESPACES_MAX {
+            let max = limits::NAMESPACES_MAX as u64;
+            let detail = Detail::Limit { limit: "namespaces".into(), max, sweep_pending: false };
+            return Err(Refusal::new(Code::LimitReached).with(detail));
+        }
+        let id = u32::try_from(self.namespaces.len()).expect("fewer than 2^32 namespaces");
+        self.namespaces.push(Namespace::new(op.namespace.clone(), op.policy.clone()));
+        self.namespace_index.insert(op.namespace.clone(), id);
+        Ok(id)
+    }
+
+    pub(super) fn set_token_floor(&mut self, caller: &Caller, op: &SetTokenFloor) -> Outcome {
+        let namespace = NamespaceName::new(NamespaceName::DEFAULT).expect("the default is valid");
+        let request = self.request(caller, &namespace, Family::Admin, &op.request_id, op);
+        let known = self.recall(&request);
+        self.next_revision();
+        if let Some(known) = known {
+            if !self.is_same_content(known, &request) {
+                return self.reused();
+            }
+            let done = |floor| Done::TokenFloorSet { floor };
+            return self.replay(known, done, |state, code| match state.check_floor(op.floor) {
+                Err(invalid) => invalid.into(),
+                Ok(()) => Refusal::new(code),
+            });
+        }
+        let result = self.admit(&request).and_then(|_| {
+            self.check_floor(op.floor).map_err(|invalid| No::Remember(invalid.into()))?;
+            self.last_token = self.last_token.max(Token(op.floor.0.saturating_sub(1)));
+            let floor = Token(self.last_token.0 + 1);
+            self.remember_done(&request, floor);
+            self.service_event(caller, EventKind::TokenFloorSet { floor });
+            Ok(Done::TokenFloorSet { floor })
+        });
+        self.conclude(&request, result)
+    }
+
+    fn check_floor(&self, floor: Token) -> Result<(), Invalid> {
+        let max = (self.token_clock_us + FLOOR_AHEAD_US_MAX).min(limits::TOKEN_MAX);
+        if floor.0 <= max {
+            return Ok(());
+        }
+        let rule = format!("must not be above {max}, a year ahead of the leader's clock");
+        Err(Invalid::new("floor", rule))
+    }
+
+    pub(super) fn raise_level(&mut self, caller: &Caller, level: u32) -> Outcome {
+        self.next_revision();
+        if level > self.level {
+            self.level = level;
+            self.service_event(caller, EventKind::LevelRaised { level });
+        }
+        self.decided(None, Ok(Done::LevelRaised { level: self.level }))
+    }
+
+    pub(super) fn hold_trim(&mut self, caller: &Caller) -> Outcome {
+        self.next_revision();
+        self.trim_held = true;
+        self.service_event(caller, EventKind::TrimHeld);
+        self.decided(None, Ok(Done::TrimHeld))
+    }
+
+    fn service_event(&mut self, caller: &Caller, kind: EventKind) {
+        self.applied.events.push(Event {
+            revision: self.revision,
+            family: Family::Admin,
+            namespace: None,
+            resource: None,
+            owner: None,
+            caller: caller.clone(),
+            lease_hash: None,
+            kind,
+        });
+    }
+}

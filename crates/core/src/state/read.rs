@@ -1,0 +1,176 @@
+//! Reads of a state. They end nothing: an object that is due and unswept is shown with 0 ms left.
+
+use super::{
+    State,
+    claim::{Claim, Namespace, Resource},
+};
+use crate::{
+    ids::{ObjectId, Token},
+    limits,
+    names::{NamespaceName, Owner, ResourceName},
+    outcome::{Done, Grant, Outcome},
+    query::{Due, HolderView, ListLocks, LockPage, LockView, NamespaceView, WaiterView},
+};
+
+impl State {
+    /// One resource, free or not; `None`: there is no such namespace.
+    pub fn lock(&self, namespace: &NamespaceName, name: &ResourceName) -> Option<LockView> {
+        let namespace = &self.namespaces[self.namespace_id(namespace)? as usize];
+        let Some(resource) = namespace.resources.get(name) else {
+            let (resource, queue) = (name.clone(), Vec::new());
+            return Some(LockView { resource, holder: None, lock_delay_ms: 0, waiters: 0, queue });
+        };
+        let mut view = self.lock_view(name, resource);
+        let waiters = resource.queue.iter().take(limits::QUEUE_ROWS_MAX).enumerate();
+        view.queue = waiters.map(|(index, id)| self.waiter_view(index, &self.claims[id])).collect();
+        Some(view)
+    }
+
+    /// Held locks, oldest grant first; `None`: there is no such namespace.
+    pub fn list_locks(&self, list: &ListLocks) -> Option<LockPage> {
+        let namespace = &self.namespaces[self.namespace_id(&list.namespace)? as usize];
+        let limit = list.limit.clamp(1, limits::PAGE_ROWS_MAX);
+        let mut page = LockPage { locks: Vec::new(), next: None };
+        let after = Token(list.after.0.saturating_add(1));
+        for (examined, (&token, &(id, index))) in namespace.by_age.range(after..).enumerate() {
+            let claim = &self.claims[&id];
+            let name = &claim.holdings[index as usize].resource;
+            if is_listed(list, name, &claim.owner) {
+                page.locks.push(self.lock_view(name, &namespace.resources[name]));
+            }
+            if page.locks.len() == limit || examined + 1 == limits::PAGE_EXAMINED_MAX {
+                page.next = namespace.by_age.range(Token(token.0 + 1)..).next().map(|_| token);
+                break;
+            }
+        }
+        Some(page)
+    }
+
+    fn lock_view(&self, name: &ResourceName, resource: &Resource) -> LockView {
+        LockView {
+            resource: name.clone(),
+            holder: resource.holder.map(|id| self.holder_view(name, &self.claims[&id])),
+            lock_delay_ms: resource
+                .delay
+                .map_or(0, |id| self.time.until(self.delays[&id].deadline)),
+            waiters: resource.queue.len() as u64,
+            queue: Vec::new(),
+        }
+    }
+
+    fn holder_view(&self, name: &ResourceName, claim: &Claim) -> HolderView {
+        let (_, holding) = claim.holding(name).expect("a holder holds its resource");
+        let held = claim.held.expect("a holder holds");
+        HolderView {
+            holder: claim.holder(holding.token, self.time),
+            caller: claim.caller.clone(),
+            lease_hash: claim.lease_id.public_hash(),
+            fencing: claim.fencing,
+            labels: claim.labels.clone(),
+            final_deadline_in_ms: claim.final_deadline_in_ms(self.time),
+            renewed_ago_ms: held.renewed_at.until(self.time),
+        }
+    }
+
+    fn waiter_view(&self, index: usize, claim: &Claim) -> WaiterView {
+        WaiterView {
+            place: index as u64 + 1,
+            owner: claim.owner.clone(),
+            waited_ms: claim.created_at.until(self.time),
+            wait_expires_in_ms: self.time.until(claim.deadline),
+        }
+    }
+
+    /// One namespace; `None`: there is none of that name.
+    pub fn namespace(&self, name: &NamespaceName) -> Option<NamespaceView> {
+        self.namespace_id(name).map(|id| namespace_view(&self.namespaces[id as usize]))
+    }
+
+    /// Namespaces in the order of their names, after `after`.
+    pub fn namespaces(&self, after: &str, limit: usize) -> Vec<NamespaceView> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let ids = self.namespace_index.range::<str, _>((Excluded(after), Unbounded));
+        ids.take(limit).map(|(_, &id)| namespace_view(&self.namespaces[id as usize])).collect()
+    }
+
+    /// What is due and unswept. Counting stops at 10,000.
+    pub fn due(&self) -> Due {
+        const COUNTED_MAX: usize = 10_000;
+        let mut due = self.deadlines.iter().take_while(|(deadline, _)| *deadline <= self.time);
+        let Some((oldest, _)) = due.next() else { return Due::default() };
+        let objects = 1 + due.take(COUNTED_MAX - 1).count() as u64;
+        Due { objects, oldest_ms: oldest.until(self.time) }
+    }
+
+    /// Held resources of all namespaces.
+    pub fn leases(&self) -> u64 {
+        self.namespaces.iter().map(Namespace::leases).sum()
+    }
+
+    /// Waiting requests of all namespaces.
+    pub fn waiters(&self) -> u64 {
+        self.namespaces.iter().map(|namespace| namespace.waiters).sum()
+    }
+
+    /// Remembered requests of all namespaces.
+    pub fn reply_records(&self) -> u64 {
+        self.memory.len() as u64
+    }
+
+    /// All waiting claims, for the grace that a new leader gives each of them.
+    pub fn waiting_claims(&self) -> impl Iterator<Item = ObjectId> {
+        self.claims.iter().filter(|(_, claim)| claim.held.is_none()).map(|(&id, _)| id)
+    }
+
+    /// The last revision at which this claim's owner asked for it; `None`: it has ended.
+    pub fn asked_at(&self, claim: ObjectId) -> Option<crate::ids::Revision> {
+        self.claims.get(&claim).map(|claim| claim.asked_at)
+    }
+
+    /// Milliseconds until the lease's deadline; `None`: no such lease is held.
+    pub fn lease_expires_in_ms(&self, lease_id: crate::ids::LeaseId) -> Option<u64> {
+        let record = self.memory.find_lease(lease_id)?;
+        match self.memory.get(record).fate {
+            super::memory::Fate::Live(id) => Some(self.time.until(self.claims[&id].deadline)),
+            _ => None,
+        }
+    }
+
+    /// What a claim that waits is told now; `None`: it does not wait (any more).
+    pub fn waiting_answer(&self, claim: ObjectId) -> Option<Outcome> {
+        self.claims.get(&claim).filter(|claim| claim.held.is_none())?;
+        Some(self.decided(None, Ok(Done::Waiting(self.waiting(claim)))))
+    }
+
+    /// The grant of a claim that holds, as of now.
+    pub fn grant_of(&self, claim: ObjectId) -> Option<Grant> {
+        let held = self.claims.get(&claim).filter(|claim| claim.held.is_some())?;
+        Some(held.grant(claim, self.time))
+    }
+
+    /// The longest lease that any namespace allows: how long granting pauses after a restore.
+    pub fn longest_ttl_ms(&self) -> u64 {
+        let ttls = self.namespaces.iter().map(|namespace| namespace.policy.max_ttl_ms);
+        ttls.max().expect("there is always the default namespace")
+    }
+
+    /// Requests per second that a namespace allows; `None`: unbounded, or no such namespace.
+    pub fn requests_per_second(&self, name: &NamespaceName) -> Option<u64> {
+        self.namespaces[self.namespace_id(name)? as usize].policy.requests_per_second
+    }
+}
+
+fn is_listed(list: &ListLocks, name: &ResourceName, owner: &Owner) -> bool {
+    name.as_str().starts_with(&list.prefix) && list.owner.as_ref().is_none_or(|only| only == owner)
+}
+
+fn namespace_view(namespace: &Namespace) -> NamespaceView {
+    NamespaceView {
+        namespace: namespace.name.clone(),
+        version: namespace.version,
+        policy: namespace.policy.clone(),
+        leases: namespace.leases(),
+        waiters: namespace.waiters,
+        reply_records: namespace.records,
+    }
+}

@@ -1,0 +1,238 @@
+//! Requests with an id: found in the reply memory, or new. Here S6 is kept.
+
+use super::{
+    DEFAULT_NAMESPACE, State,
+    claim::Claim,
+    memory::{Content, Fate, Fingerprint, Record, RecordId},
+};
+use crate::{
+    command::Family,
+    ids::{LeaseId, ObjectId, Token},
+    names::{Caller, NamespaceName, RequestId},
+    outcome::{Code, Detail, Done, End, Outcome, Refusal},
+};
+
+/// A request as its fingerprints name it, and whose memory it counts in.
+pub(super) struct Request {
+    /// `None`: there is no such namespace.
+    pub(super) namespace: Option<u32>,
+    id: Fingerprint,
+    content: Fingerprint,
+}
+
+impl Request {
+    /// Requests to unknown namespaces are remembered too, in the memory of `default`.
+    fn memory_of(&self) -> u32 {
+        self.namespace.unwrap_or(DEFAULT_NAMESPACE)
+    }
+}
+
+/// A refusal, and whether it is the request's answer from now on.
+pub(super) enum No {
+    /// Remembered: a repeat gets the same.
+    Remember(Refusal),
+    /// Not an answer to this request for good: the same id may be tried again.
+    Forget(Refusal),
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        Self::Remember(refusal)
+    }
+}
+
+impl State {
+    pub(super) fn request(
+        &self,
+        caller: &Caller,
+        namespace: &NamespaceName,
+        family: Family,
+        request_id: &RequestId,
+        content: &impl Content,
+    ) -> Request {
+        Request {
+            namespace: self.namespace_id(namespace),
+            id: Fingerprint::request(namespace, caller, family, request_id),
+            content: content.fingerprint(),
+        }
+    }
+
+    /// Looks the request up. A live claim of it that is due is ended first, as the sweep would.
+    pub(super) fn recall(&mut self, request: &Request) -> Option<RecordId> {
+        let id = self.memory.find(request.id)?;
+        if let Fate::Live(claim) = self.memory.get(id).fate {
+            self.touch_claim(claim);
+        }
+        Some(id)
+    }
+
+    /// Whether the content is that of the first call; `Forbidden` stands for any content.
+    pub(super) fn is_same_content(&self, id: RecordId, request: &Request) -> bool {
+        let record = self.memory.get(id);
+        record.fate == Fate::Forbidden || record.content == request.content
+    }
+
+    /// The same id with other content: nothing is done, and nothing about the first request changes.
+    pub(super) fn reused(&self) -> Outcome {
+        self.decided(None, Err(Refusal::new(Code::RequestIdReused)))
+    }
+
+    /// Decides a new request: `Overloaded` when it could not be remembered, a missing namespace refused.
+    pub(super) fn admit(&self, request: &Request) -> Result<u32, No> {
+        let memory_of = &self.namespaces[request.memory_of() as usize];
+        if memory_of.records >= memory_of.policy.reply_records {
+            let detail = Detail::Limit {
+                limit: "replyMemory.records".into(),
+                max: memory_of.policy.reply_records,
+                sweep_pending: false,
+            };
+            let refusal = Refusal::new(Code::Overloaded).with(detail).retry_after(1_000);
+            return Err(No::Forget(refusal));
+        }
+        request.namespace.ok_or_else(|| Refusal::new(Code::NotFound).into())
+    }
+
+    /// Puts a live request into the memory.
+    pub(super) fn remember_live(
+        &mut self,
+        request: &Request,
+        lease_id: LeaseId,
+        claim: ObjectId,
+    ) -> RecordId {
+        self.remember(request, lease_id, Token(0), Fate::Live(claim))
+    }
+
+    /// Puts an operator's finished write into the memory.
+    pub(super) fn remember_done(&mut self, request: &Request, token: Token) {
+        let id = self.remember(request, LeaseId::default(), token, Fate::Done);
+        let kept_ms = self.namespaces[request.memory_of() as usize].policy.reply_endings_ms;
+        self.memory.forget_at(id, self.time.plus(kept_ms));
+    }
+
+    fn remember(
+        &mut self,
+        request: &Request,
+        lease_id: LeaseId,
+        token: Token,
+        fate: Fate,
+    ) -> RecordId {
+        let namespace = request.memory_of();
+        self.namespaces[namespace as usize].records += 1;
+        self.memory.insert(Record {
+            request: request.id,
+            content: request.content,
+            lease_id,
+            token,
+            revision: self.revision,
+            fate,
+            namespace,
+        })
+    }
+
+    /// Answers a new request, remembering a refusal that is for good.
+    pub(super) fn conclude(&mut self, request: &Request, result: Result<Done, No>) -> Outcome {
+        let result = match result {
+            Ok(done) => Ok(done),
+            Err(No::Forget(refusal)) => Err(refusal),
+            Err(No::Remember(refusal)) => {
+                self.remember_refusal(request, Fate::Refused(refusal.code));
+                Err(refusal)
+            }
+        };
+        self.decided(None, result)
+    }
+
+    fn remember_refusal(&mut self, request: &Request, fate: Fate) {
+        let id = self.remember(request, LeaseId::default(), Token(0), fate);
+        let kept_ms = self.namespaces[request.memory_of() as usize].policy.reply_refusals_ms;
+        self.memory.forget_at(id, self.time.plus(kept_ms));
+    }
+
+    /// Forbids a request that has not been seen: a copy that comes later is refused as abandoned.
+    ///
+    /// # Errors
+    /// `Overloaded` when it cannot be remembered.
+    pub(super) fn forbid(
+        &mut self,
+        caller: &Caller,
+        namespace: &NamespaceName,
+        family: Family,
+        request_id: &RequestId,
+    ) -> Result<(), Refusal> {
+        let id = Fingerprint::request(namespace, caller, family, request_id);
+        let request =
+            Request { namespace: self.namespace_id(namespace), id, content: Fingerprint([0; 16]) };
+        if let Err(No::Forget(refusal)) = self.admit(&request) {
+            return Err(refusal);
+        }
+        self.remember_refusal(&request, Fate::Forbidden);
+        Ok(())
+    }
+
+    /// Finds what an Abandon names; see [`Self::recall`].
+    pub(super) fn recall_by_id(
+        &mut self,
+        caller: &Caller,
+        namespace: &NamespaceName,
+        family: Family,
+        request_id: &RequestId,
+    ) -> Option<RecordId> {
+        let id = Fingerprint::request(namespace, caller, family, request_id);
+        let request =
+            Request { namespace: self.namespace_id(namespace), id, content: Fingerprint([0; 16]) };
+        self.recall(&request)
+    }
+
+    /// The same answer again, with the figures of now: `done` makes that of an operator's finished write from
+    /// its token, `detail` recomputes what a refusal shows.
+    pub(super) fn replay(
+        &mut self,
+        id: RecordId,
+        done: impl FnOnce(Token) -> Done,
+        detail: impl FnOnce(&Self, Code) -> Refusal,
+    ) -> Outcome {
+        let (fate, token, first) = {
+            let record = self.memory.get(id);
+            (record.fate, record.token, record.revision)
+        };
+        let result = match fate {
+            Fate::Live(claim_id) => self.replay_live(claim_id),
+            Fate::Ended(end) => Err(lease_ended(end, token)),
+            Fate::Refused(code) => Err(detail(self, code)),
+            Fate::WaitEnded(why) => Err(Refusal::new(Code::WaitTimeout).with(Detail::Wait(why))),
+            Fate::Forbidden => Err(Refusal::new(Code::Abandoned)),
+            Fate::Done => Ok(done(token)),
+        };
+        self.decided(Some(first), result)
+    }
+
+    fn replay_live(&mut self, claim_id: ObjectId) -> Result<Done, Refusal> {
+        let (now, revision) = (self.time, self.revision);
+        let claim = self.claims.get_mut(&claim_id).expect("a live request has its claim");
+        claim.asked_at = revision;
+        if let Some(end) = claim.spent {
+            return Err(lease_ended(end, claim.holdings[0].token));
+        }
+        match claim.held {
+            Some(_) => Ok(Done::Granted(claim.grant(claim_id, now))),
+            None => Ok(Done::Waiting(self.waiting(claim_id))),
+        }
+    }
+
+    /// A claim has come to its end: so has its request.
+    pub(super) fn end_request(&mut self, claim: &Claim, fate: Fate) {
+        let policy = &self.namespaces[claim.namespace as usize].policy;
+        let kept_ms = match fate {
+            Fate::Ended(End::Released) | Fate::WaitEnded(_) | Fate::Refused(_) => {
+                policy.reply_refusals_ms
+            }
+            _ => policy.reply_endings_ms,
+        };
+        self.memory.ended(claim.record, fate, self.revision, self.time.plus(kept_ms));
+    }
+}
+
+/// The answer to a request, or a renewal, whose lease is over.
+pub(super) fn lease_ended(end: End, token: Token) -> Refusal {
+    Refusal::new(Code::LeaseEnded).with(Detail::Ended { end, token })
+}

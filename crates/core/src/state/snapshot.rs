@@ -1,0 +1,361 @@
+//! Snapshots: the whole state as bytes, canonical (the same state gives the same bytes on every node), so that
+//! two nodes can be compared by a hash.
+//!
+//! ```text
+//! "SS" | version (u8) | LZ4 frame of borsh: fixed part, namespaces, claims with their records,
+//!                       lock delays, the other records in the order in which they will be forgotten
+//! ```
+//! Counters, queues and indexes are not stored: they are rebuilt, and checked.
+
+use super::{
+    Leader, State,
+    claim::{Claim, Delay, Held, Holding, Namespace},
+    memory::{Record, ReplyMemory},
+};
+use crate::{
+    entry::{EntryHash, Head},
+    ids::{ClusterTime, LogId, ObjectId, Revision, Token},
+    names::{Caller, Labels, NamespaceName, Owner, ResourceName},
+    outcome::{End, WaitEnd},
+    policy::{Fencing, Policy},
+};
+use borsh::{BorshDeserialize, BorshSerialize};
+use lz4_flex::frame::{FrameDecoder, FrameEncoder, FrameInfo};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, BufReader, BufWriter, Read, Write},
+};
+
+const MAGIC: [u8; 2] = *b"SS";
+const VERSION: u8 = 1;
+const BUFFER_BYTES: usize = 256 * 1_024;
+
+/// Bytes that are not a snapshot of this version.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// Not a snapshot at all, cut short, or inconsistent in itself.
+    #[error("not a snapshot: {0}")]
+    Malformed(String),
+    /// Written by a newer version.
+    #[error("snapshot version {0} is not known to this version ({VERSION})")]
+    Version(u8),
+    /// Of a level that this version does not know.
+    #[error("snapshot of level {0}; this version knows {max}: upgrade this node", max = super::LEVEL_MAX)]
+    Level(u32),
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct Fixed {
+    head: Head,
+    time: ClusterTime,
+    token_clock_us: u64,
+    leader: Option<Leader>,
+    level: u32,
+    service_min_ttl_ms: u64,
+    trim_held: bool,
+    paused_until: ClusterTime,
+    revision: Revision,
+    last_token: Token,
+    next_object: u64,
+    outcome_chain: EntryHash,
+    namespaces: u64,
+    claims: u64,
+    delays: u64,
+    forget_steps: u64,
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct NamespaceRow {
+    name: NamespaceName,
+    version: u64,
+    policy: Policy,
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct ClaimRow {
+    id: ObjectId,
+    record: Record,
+    owner: Owner,
+    caller: Caller,
+    labels: Labels,
+    fencing: Fencing,
+    ttl_ms: u64,
+    max_hold_ms: Option<u64>,
+    namespace: u32,
+    holdings: Vec<(ResourceName, Token, Option<End>)>,
+    created_at: ClusterTime,
+    deadline: ClusterTime,
+    held: Option<HeldRow>,
+    spent: Option<End>,
+    asked_at: Revision,
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct HeldRow {
+    granted_at: ClusterTime,
+    renewed_at: ClusterTime,
+    waited: bool,
+    final_deadline: Option<ClusterTime>,
+}
+
+#[derive(BorshSerialize, BorshDeserialize)]
+struct DelayRow {
+    id: ObjectId,
+    namespace: u32,
+    resource: ResourceName,
+    deadline: ClusterTime,
+}
+
+impl State {
+    /// The state as bytes.
+    pub fn to_snapshot(&self) -> Vec<u8> {
+        let mut bytes = Vec::from(MAGIC);
+        bytes.push(VERSION);
+        let info = FrameInfo::new().content_checksum(true);
+        let encoder = FrameEncoder::with_frame_info(info, bytes);
+        let mut writer = BufWriter::with_capacity(BUFFER_BYTES, encoder);
+        self.write_rows(&mut writer).expect("writing to memory cannot fail");
+        let encoder = writer.into_inner().expect("writing to memory cannot fail");
+        encoder.finish().expect("writing to memory cannot fail")
+    }
+
+    fn write_rows(&self, writer: &mut impl Write) -> io::Result<()> {
+        self.fixed().serialize(writer)?;
+        for namespace in &self.namespaces {
+            (&namespace.name, namespace.version, &namespace.policy).serialize(writer)?;
+        }
+        for (&id, claim) in &self.claims {
+            self.claim_row(id, claim).serialize(writer)?;
+        }
+        for (id, delay) in &self.delays {
+            (id, delay.namespace, &delay.resource, delay.deadline).serialize(writer)?;
+        }
+        for (step, count, records) in self.memory.forgettable() {
+            (step, count).serialize(writer)?;
+            for record in records {
+                record.serialize(writer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fixed(&self) -> Fixed {
+        Fixed {
+            head: self.head,
+            time: self.time,
+            token_clock_us: self.token_clock_us,
+            leader: self.leader.clone(),
+            level: self.level,
+            service_min_ttl_ms: self.service_min_ttl_ms,
+            trim_held: self.trim_held,
+            paused_until: self.paused_until,
+            revision: self.revision,
+            last_token: self.last_token,
+            next_object: self.next_object,
+            outcome_chain: self.outcome_chain,
+            namespaces: self.namespaces.len() as u64,
+            claims: self.claims.len() as u64,
+            delays: self.delays.len() as u64,
+            forget_steps: self.memory.steps() as u64,
+        }
+    }
+
+    fn claim_row(&self, id: ObjectId, claim: &Claim) -> ClaimRow {
+        let holding = |h: &Holding| (h.resource.clone(), h.token, h.ended);
+        ClaimRow {
+            id,
+            record: self.memory.get(claim.record).clone(),
+            owner: claim.owner.clone(),
+            caller: claim.caller.clone(),
+            labels: claim.labels.clone(),
+            fencing: claim.fencing,
+            ttl_ms: claim.ttl_ms,
+            max_hold_ms: claim.max_hold_ms,
+            namespace: claim.namespace,
+            holdings: claim.holdings.iter().map(holding).collect(),
+            created_at: claim.created_at,
+            deadline: claim.deadline,
+            held: claim.held.map(|held| HeldRow {
+                granted_at: held.granted_at,
+                renewed_at: held.renewed_at,
+                waited: held.waited,
+                final_deadline: held.final_deadline,
+            }),
+            spent: claim.spent,
+            asked_at: claim.asked_at,
+        }
+    }
+
+    /// Reads what [`Self::to_snapshot`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are no snapshot of a version and level known here.
+    pub fn from_snapshot(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let malformed = |what: &str| SnapshotError::Malformed(what.into());
+        let Some((magic, [version, frame @ ..])) = bytes.split_first_chunk::<2>() else {
+            return Err(malformed("too short"));
+        };
+        if *magic != MAGIC {
+            return Err(malformed("wrong first bytes"));
+        }
+        if *version != VERSION {
+            return Err(SnapshotError::Version(*version));
+        }
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, FrameDecoder::new(frame));
+        let state = Self::read_rows(&mut reader)?;
+        match reader.read(&mut [0])? {
+            0 => Ok(state),
+            _ => Err(malformed("something follows its end")),
+        }
+    }
+
+    fn read_rows(reader: &mut impl Read) -> Result<Self, SnapshotError> {
+        let fixed = Fixed::deserialize_reader(reader)?;
+        if fixed.level > super::LEVEL_MAX {
+            return Err(SnapshotError::Level(fixed.level));
+        }
+        let mut state = Self::from_fixed(&fixed);
+        for id in 0..fixed.namespaces {
+            let row = NamespaceRow::deserialize_reader(reader)?;
+            let mut namespace = Namespace::new(row.name.clone(), row.policy);
+            namespace.version = row.version;
+            state.namespaces.push(namespace);
+            state.namespace_index.insert(row.name, id as u32);
+        }
+        if state.namespaces.is_empty() {
+            return Err(SnapshotError::Malformed("no namespace".into()));
+        }
+        for _ in 0..fixed.claims {
+            state.insert_claim(ClaimRow::deserialize_reader(reader)?)?;
+        }
+        for _ in 0..fixed.delays {
+            state.insert_delay(DelayRow::deserialize_reader(reader)?)?;
+        }
+        for _ in 0..fixed.forget_steps {
+            let (step, count) = <(ClusterTime, u32)>::deserialize_reader(reader)?;
+            for _ in 0..count {
+                let record = Record::deserialize_reader(reader)?;
+                state.count_record(&record)?;
+                let id = state.memory.insert(record);
+                state.memory.forget_at(id, step);
+            }
+        }
+        state.check_invariants();
+        Ok(state)
+    }
+
+    fn from_fixed(fixed: &Fixed) -> Self {
+        Self {
+            head: fixed.head,
+            time: fixed.time,
+            token_clock_us: fixed.token_clock_us,
+            leader: fixed.leader.clone(),
+            level: fixed.level,
+            service_min_ttl_ms: fixed.service_min_ttl_ms,
+            trim_held: fixed.trim_held,
+            paused_until: fixed.paused_until,
+            revision: fixed.revision,
+            last_token: fixed.last_token,
+            next_object: fixed.next_object,
+            outcome_chain: fixed.outcome_chain,
+            namespaces: Vec::new(),
+            namespace_index: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            delays: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            memory: ReplyMemory::default(),
+            applied: super::Applied::default(),
+        }
+    }
+
+    fn count_record(&mut self, record: &Record) -> Result<(), SnapshotError> {
+        let namespace = self.namespaces.get_mut(record.namespace as usize);
+        let namespace =
+            namespace.ok_or_else(|| SnapshotError::Malformed("record of no namespace".into()))?;
+        namespace.records += 1;
+        Ok(())
+    }
+
+    fn insert_claim(&mut self, row: ClaimRow) -> Result<(), SnapshotError> {
+        self.count_record(&row.record)?;
+        let malformed = || SnapshotError::Malformed("claim of no namespace".into());
+        let namespace = self.namespaces.get_mut(row.namespace as usize).ok_or_else(malformed)?;
+        for (index, (name, token, ended)) in row.holdings.iter().enumerate() {
+            if ended.is_some() {
+                continue;
+            }
+            let resource = namespace.resources.entry(name.clone()).or_default();
+            if row.held.is_some() {
+                resource.holder = Some(row.id);
+                namespace.by_age.insert(*token, (row.id, index as u32));
+            } else {
+                resource.queue.push_back(row.id);
+                namespace.waiters += 1;
+            }
+        }
+        self.deadlines.insert((row.deadline, row.id));
+        let lease_id = row.record.lease_id;
+        let claim = Claim {
+            namespace: row.namespace,
+            record: self.memory.insert(row.record),
+            lease_id,
+            owner: row.owner,
+            caller: row.caller,
+            labels: row.labels,
+            fencing: row.fencing,
+            ttl_ms: row.ttl_ms,
+            max_hold_ms: row.max_hold_ms,
+            holdings: row
+                .holdings
+                .into_iter()
+                .map(|(resource, token, ended)| Holding { resource, token, ended })
+                .collect(),
+            created_at: row.created_at,
+            deadline: row.deadline,
+            held: row.held.map(|held| Held {
+                granted_at: held.granted_at,
+                renewed_at: held.renewed_at,
+                waited: held.waited,
+                final_deadline: held.final_deadline,
+            }),
+            spent: row.spent,
+            asked_at: row.asked_at,
+        };
+        self.claims.insert(row.id, Box::new(claim));
+        Ok(())
+    }
+
+    fn insert_delay(&mut self, row: DelayRow) -> Result<(), SnapshotError> {
+        let malformed = || SnapshotError::Malformed("lock delay of no namespace".into());
+        let namespace = self.namespaces.get_mut(row.namespace as usize).ok_or_else(malformed)?;
+        namespace.delays += 1;
+        namespace.resources.entry(row.resource.clone()).or_default().delay = Some(row.id);
+        self.deadlines.insert((row.deadline, row.id));
+        let DelayRow { id, namespace, resource, deadline } = row;
+        self.delays.insert(id, Delay { namespace, resource, deadline });
+        Ok(())
+    }
+
+    /// Turns the state of a backup into the beginning of a new log (DESIGN.md section 4). Leases granted after
+    /// the backup are forgotten, their holders are not: so tokens start above `token_floor`, and nothing is
+    /// granted for `pause_ms`. Waiting requests are ended: their callers have long been told so.
+    pub fn restored(mut self, log_id: LogId, token_floor: Token, pause_ms: u64) -> Self {
+        let waiting: Vec<_> = self.waiting_claims().collect();
+        for id in waiting {
+            self.next_revision();
+            self.end_wait(id, Some(WaitEnd::Restored));
+        }
+        self.applied = super::Applied::default();
+        self.head.log_id = log_id;
+        self.leader = None;
+        self.last_token = self.last_token.max(Token(token_floor.0.saturating_sub(1)));
+        self.paused_until = self.time.plus(pause_ms);
+        self
+    }
+}
