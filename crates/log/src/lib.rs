@@ -25,6 +25,8 @@
 
 mod fit;
 pub mod memory;
+mod record;
+pub mod sqlite;
 
 use async_trait::async_trait;
 use bytes::Bytes;
