@@ -1,0 +1,219 @@
+//! The flags of `sereno serve`, each with its environment variable.
+
+use super::{
+    ByteSize, Config, ConfigError, LogEngine, LogFormat, file::File, parse_address, parse_duration,
+    parse_format, parse_log,
+};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+/// Serve locks over HTTP.
+///
+/// Each option can be given as a flag, in the environment, or in the TOML file of --config under its name without
+/// dashes (`max-connections = 1000`); a flag wins over the environment, that over the file, that over the default.
+/// The first line on standard output names the address; log lines go to standard error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Args {
+    /// The folder of the log, its snapshots and the audit trail. [default: ./sereno-data]
+    #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
+    pub data: Option<PathBuf>,
+
+    /// The engine that keeps the log: sqlite (durable, one machine) or memory (for trying; forgets everything when
+    /// it ends and keeps no audit trail). [default: sqlite]
+    #[arg(long, env = "SERENO_LOG", value_name = "ENGINE", value_parser = parse_log, hide_env_values = true)]
+    pub log: Option<LogEngine>,
+
+    /// Where to listen for HTTP; port 0 takes a free port. [default: 127.0.0.1:7480]
+    #[arg(long, env = "SERENO_HTTP", value_name = "ADDR", value_parser = parse_address, hide_env_values = true)]
+    pub http: Option<SocketAddr>,
+
+    /// This node's name in the log. [default: node-1]
+    #[arg(long, env = "SERENO_NODE_ID", value_name = "ID", hide_env_values = true)]
+    pub node_id: Option<String>,
+
+    /// Where others reach this node. [default: http:// and the address it listens on]
+    #[arg(long, env = "SERENO_ADVERTISE", value_name = "URL", hide_env_values = true)]
+    pub advertise: Option<String>,
+
+    /// The TOML file with what is given neither here nor in the environment. [default: none]
+    #[arg(long, env = "SERENO_CONFIG", value_name = "FILE", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+
+    /// Listen on an address that others can reach, without authentication. [default: false]
+    #[arg(
+        long, env = "SERENO_INSECURE", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", hide_env_values = true
+    )]
+    pub insecure: Option<bool>,
+
+    /// A host name, besides localhost, under which browsers and clients may call; can be given several times (in
+    /// the environment: with commas). On a loopback address all other names are refused, because a web page could
+    /// point a name of its own there; IP addresses are always allowed. [default: none on loopback, else all]
+    #[arg(
+        long,
+        env = "SERENO_ALLOW_HOST",
+        value_name = "NAME",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub allow_host: Option<Vec<String>>,
+
+    /// Take a snapshot after this time. [default: 5m]
+    #[arg(long, env = "SERENO_SNAPSHOT_EVERY", value_name = "DURATION", value_parser = parse_duration, hide_env_values = true)]
+    pub snapshot_every: Option<Duration>,
+
+    /// Or after this much log. [default: 256MiB]
+    #[arg(long, env = "SERENO_SNAPSHOT_BYTES", value_name = "SIZE", hide_env_values = true)]
+    pub snapshot_bytes: Option<ByteSize>,
+
+    /// Size of one file of the audit trail. [default: 64MiB]
+    #[arg(long, env = "SERENO_AUDIT_FILE_BYTES", value_name = "SIZE", hide_env_values = true)]
+    pub audit_file_bytes: Option<ByteSize>,
+
+    /// How many files of the audit trail are kept. [default: 16]
+    #[arg(long, env = "SERENO_AUDIT_FILES", value_name = "COUNT", hide_env_values = true)]
+    pub audit_files: Option<usize>,
+
+    /// Open connections at once; beyond them new ones are turned away. [default: 20000]
+    #[arg(long, env = "SERENO_MAX_CONNECTIONS", value_name = "COUNT", hide_env_values = true)]
+    pub max_connections: Option<usize>,
+
+    /// Which log lines are written: error, warn, info, debug, trace, or by part of the program like
+    /// warn,sereno_node=debug. [default: info]
+    #[arg(long, env = "SERENO_LOG_LEVEL", value_name = "LEVEL", hide_env_values = true)]
+    pub log_level: Option<String>,
+
+    /// How log lines are written: text or json. [default: text]
+    #[arg(long, env = "SERENO_LOG_FORMAT", value_name = "FORMAT", value_parser = parse_format, hide_env_values = true)]
+    pub log_format: Option<LogFormat>,
+}
+
+impl Args {
+    /// Adds the file and the defaults, and checks the result.
+    ///
+    /// # Errors
+    /// The first option that breaks a rule, with its name.
+    pub fn into_config(self) -> Result<Config, ConfigError> {
+        let file = match &self.config {
+            Some(path) => File::read(path)?,
+            None => Self::default(),
+        };
+        let config = self.or(file).with_defaults();
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Each option of `self`, else of `other`.
+    fn or(self, other: Self) -> Self {
+        Self {
+            data: self.data.or(other.data),
+            log: self.log.or(other.log),
+            http: self.http.or(other.http),
+            node_id: self.node_id.or(other.node_id),
+            advertise: self.advertise.or(other.advertise),
+            config: self.config,
+            insecure: self.insecure.or(other.insecure),
+            allow_host: self.allow_host.or(other.allow_host),
+            snapshot_every: self.snapshot_every.or(other.snapshot_every),
+            snapshot_bytes: self.snapshot_bytes.or(other.snapshot_bytes),
+            audit_file_bytes: self.audit_file_bytes.or(other.audit_file_bytes),
+            audit_files: self.audit_files.or(other.audit_files),
+            max_connections: self.max_connections.or(other.max_connections),
+            log_level: self.log_level.or(other.log_level),
+            log_format: self.log_format.or(other.log_format),
+        }
+    }
+
+    fn with_defaults(self) -> Config {
+        let default = Config::default();
+        let bytes = |size: Option<ByteSize>, default| size.map_or(default, |size| size.0);
+        Config {
+            data: self.data.unwrap_or(default.data),
+            log: self.log.unwrap_or(default.log),
+            http: self.http.unwrap_or(default.http),
+            node_id: self.node_id.unwrap_or(default.node_id),
+            advertise: self.advertise,
+            insecure: self.insecure.unwrap_or(default.insecure),
+            allowed_hosts: self.allow_host.unwrap_or(default.allowed_hosts),
+            snapshot_every: self.snapshot_every.unwrap_or(default.snapshot_every),
+            snapshot_bytes: bytes(self.snapshot_bytes, default.snapshot_bytes),
+            audit_file_bytes: bytes(self.audit_file_bytes, default.audit_file_bytes),
+            audit_files: self.audit_files.unwrap_or(default.audit_files),
+            max_connections: self.max_connections.unwrap_or(default.max_connections),
+            log_level: self.log_level.unwrap_or(default.log_level),
+            log_format: self.log_format.unwrap_or(default.log_format),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args as _, FromArgMatches as _};
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        let command = Args::augment_args(clap::Command::new("serve"));
+        let matches = command
+            .try_get_matches_from(std::iter::once("serve").chain(line.split_whitespace()))?;
+        Args::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn nothing_given_is_the_default() {
+        assert_eq!(parse("").unwrap().into_config().unwrap(), Config::default());
+    }
+
+    #[test]
+    fn help_names_the_default_and_the_variable_of_each_option() {
+        let mut command = Args::augment_args(clap::Command::new("serve"));
+        let help = command.render_long_help().to_string();
+        for option in command.get_arguments().filter(|option| option.get_id() != "help") {
+            let name = option.get_id().as_str();
+            let variable = format!("[env: SERENO_{}]", name.to_uppercase());
+            assert!(help.contains(&variable), "{variable} is missing in:\n{help}");
+        }
+        let default = Config::default();
+        for value in [
+            default.data.display().to_string(),
+            default.http.to_string(),
+            default.node_id,
+            sereno_api::Millis::from(default.snapshot_every).to_string(),
+            ByteSize(default.snapshot_bytes).to_string(),
+            ByteSize(default.audit_file_bytes).to_string(),
+            default.audit_files.to_string(),
+            default.max_connections.to_string(),
+            default.log_level,
+        ] {
+            assert!(help.contains(&format!("[default: {value}]")), "[default: {value}] is missing");
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sereno.toml");
+        std::fs::write(&path, "node-id = \"from-file\"\nhttp = \"127.0.0.1:1\"\ninsecure = true\n")
+            .unwrap();
+        let line = format!("--config {} --http 127.0.0.1:2 --insecure=false", path.display());
+        let config = parse(&line).unwrap().into_config().unwrap();
+        assert_eq!(config.http, "127.0.0.1:2".parse().unwrap());
+        assert_eq!(config.node_id, "from-file");
+        assert!(!config.insecure);
+        assert_eq!(config.audit_files, Config::default().audit_files);
+    }
+
+    #[test]
+    fn wrong_values_name_their_option() {
+        for line in [
+            "--http nowhere",
+            "--log etcd://a:1",
+            "--snapshot-every 5",
+            "--snapshot-bytes 5MB",
+            "--log-format xml",
+            "--insecure=maybe",
+        ] {
+            let error = parse(line).unwrap_err().to_string();
+            let option = line.split([' ', '=']).next().unwrap();
+            assert!(error.contains(option), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Wall-clock times for people (RFC 3339). Nothing is decided by them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970 by this machine's wall clock; 0 when it stands before that.
+pub(crate) fn now_unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `2026-11-30T22:00:30.123Z`
+pub(crate) fn rfc3339(unix_ms: u64) -> String {
+    let (seconds, ms) = (unix_ms / 1_000, unix_ms % 1_000);
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+/// The Gregorian date `days` after 1970-01-01. Counts eras of 400 years that begin on a 1st of March, so that a
+/// leap day is always the last of its year.
+fn civil(days: u64) -> (u64, u64, u64) {
+    const DAYS_0000_TO_1970: u64 = 719_468;
+    const DAYS_PER_ERA: u64 = 146_097;
+    let days = days + DAYS_0000_TO_1970;
+    let (era, day_of_era) = (days / DAYS_PER_ERA, days % DAYS_PER_ERA);
+    let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / 146_096;
+    let year_of_era = (day_of_era - leap_days) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months_since_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * months_since_march + 2) / 5 + 1;
+    let month =
+        if months_since_march < 10 { months_since_march + 3 } else { months_since_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_moments() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_735_689_599_999, "2024-12-31T23:59:59.999Z"),
+            (1_764_540_000_123, "2025-11-30T22:00:00.123Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(rfc3339(ms), text);
+        }
+    }
+
+    #[test]
+    fn days_follow_each_other_through_four_centuries() {
+        let mut previous = civil(0);
+        for day in 1..146_097 {
+            let next = civil(day);
+            let follows = match (previous, next) {
+                ((y, m, d), (year, month, day)) if (y, m) == (year, month) => day == d + 1,
+                ((y, m, d), (year, month, 1)) => {
+                    let leap = y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
+                    let days = [31, 28 + u64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+                    let (after_y, after_m) = if m == 12 { (y + 1, 1) } else { (y, m + 1) };
+                    d == days[m as usize - 1] && (after_y, after_m) == (year, month)
+                }
+                _ => false,
+            };
+            assert!(follows, "{previous:?} then {next:?}");
+            previous = next;
+        }
+    }
+}
