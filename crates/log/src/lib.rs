@@ -23,6 +23,8 @@
 //!    of the two kept snapshots, and never the head's compare value: an append with an old head still conflicts.
 //! 10. **Loud.** Damage is an error that names the place. An engine never mends by forgetting an entry.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod fit;
 pub mod memory;
 mod record;

@@ -81,13 +81,16 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// As [`crate::Log::read`] says, as the current transaction sees it.
+/// As [`crate::Log::read`] says, as the current transaction sees it, but nothing beyond `published`: a commit is
+/// visible here a moment before `HEAD` tells of it.
 pub(super) fn read(
     connection: &Connection,
+    published: Position,
     from: Position,
     bytes_max: usize,
 ) -> Result<Read, LogError> {
     let state = LogState::load(connection)?;
+    let end = state.head.position.min(published);
     if from < state.first {
         return Ok(Read::Trimmed { first: state.first });
     }
@@ -95,10 +98,13 @@ pub(super) fn read(
     let mut bytes = 0;
     let mut full = false;
     let mut expected = from;
-    scan(connection, &state, from, |_, entry| {
+    scan(connection, &state, from, |key, entry| {
+        if expected > end {
+            return Ok(false);
+        }
         let entry = entry?;
-        if entry.head.position != expected || expected > state.head.position {
-            return Err(misplaced(entry.head.position));
+        if entry.head.position != expected {
+            return Err(misplaced(key));
         }
         bytes += entry.bytes.len();
         full = bytes > bytes_max && !entries.is_empty();
@@ -108,14 +114,14 @@ pub(super) fn read(
         }
         Ok(!full)
     })?;
-    if !full && expected <= state.head.position {
+    if !full && expected <= end {
         return Err(missing(expected));
     }
     Ok(Read::Entries(entries))
 }
 
-fn misplaced(position: Position) -> LogError {
-    LogError::Damaged(format!("log.db, entry {position}: it stands after a gap or beyond the head"))
+fn misplaced(key: i64) -> LogError {
+    LogError::Damaged(format!("log.db, entry {key}: it stands after a gap"))
 }
 
 fn missing(position: Position) -> LogError {

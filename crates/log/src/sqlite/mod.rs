@@ -164,7 +164,12 @@ impl Log for SqliteLog {
     }
 
     async fn read(&self, from: Position, bytes_max: usize) -> Result<Read, LogError> {
-        self.entries.ask(move |connection| entries::read(connection, from, bytes_max)).await
+        let head = self.head.clone();
+        let read = move |connection: &rusqlite::Connection| {
+            let published = head.borrow().position;
+            entries::read(connection, published, from, bytes_max)
+        };
+        self.entries.ask(read).await
     }
 
     async fn wait_past(&self, position: Position) {

@@ -54,7 +54,7 @@ impl ReadOnlyLog {
 
     /// As [`crate::Log::read`] says.
     pub fn read(&self, from: Position, bytes_max: usize) -> Result<Read, LogError> {
-        entries::read(&self.connection, from, bytes_max)
+        entries::read(&self.connection, self.state.head.position, from, bytes_max)
     }
 
     /// Heads of the snapshots kept, oldest first.
