@@ -12,7 +12,7 @@ use super::{
     side::{Mark, SideFile},
     snapshots::Stored,
     state::LogState,
-    writer::CHUNK_BYTES,
+    tasks::CHUNK_BYTES,
 };
 use crate::{LogError, Snapshot};
 use rusqlite::TransactionBehavior;

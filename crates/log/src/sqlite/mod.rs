@@ -9,6 +9,7 @@
 //! A thread owns the connection that writes ([`writer`]), two others read ([`reader`]); the async methods of
 //! [`SqliteLog`] only send to them.
 
+mod checkpoint;
 mod create;
 mod database;
 mod entries;
@@ -21,6 +22,7 @@ mod reader;
 mod side;
 mod snapshots;
 mod state;
+mod tasks;
 mod writer;
 
 pub use create::create_from_snapshot;
@@ -29,6 +31,7 @@ pub use read_only::{ReadOnlyLog, open_read_only};
 
 use crate::{Append, Log, LogError, Read, Snapshot, Usage};
 use async_trait::async_trait;
+use checkpoint::Checkpoints;
 use folder::FolderLock;
 use reader::Reader;
 use sereno_core::{
@@ -88,7 +91,7 @@ pub fn open(dir: &Path, options: Options) -> Result<SqliteLog, LogError> {
         database::open_writer(dir, false)?,
         SideFile::open(dir, &slots)?,
         state,
-        options.checkpoint_bytes,
+        Checkpoints::start(dir, options.checkpoint_bytes)?,
         head_sender,
         stop.clone(),
     )?;

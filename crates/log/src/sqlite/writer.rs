@@ -5,11 +5,12 @@
 //! second one would report as safe. What a later call is told is in [`Writer::append`].
 
 use super::{
+    checkpoint::{Checkpoints, Due},
     entries,
     failure::Doing,
     side::{Mark, SideFile},
-    snapshots::{self, Stored},
     state::LogState,
+    tasks::Task,
 };
 use crate::{Append, Conflict, LogError, Snapshot, fit};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -26,15 +27,6 @@ use std::{
 };
 use tokio::sync::{oneshot, watch};
 
-/// Bytes of a snapshot in one row and one transaction: as much as may delay an append.
-pub(super) const CHUNK_BYTES: usize = 256 * 1024;
-/// Entries trimmed in one transaction.
-const TRIM_ENTRIES: u64 = 1_000;
-/// Chunks of forgotten snapshots deleted in one transaction.
-const SWEEP_CHUNKS: u32 = 16;
-/// What a page of the WAL carries of a large value, about.
-const PAGE_BYTES: usize = 4_084;
-
 /// What the async side asks for. Nobody may be waiting for the answer any more; it is carried out all the same.
 pub(super) enum Job {
     Append { expected: Head, entry: SealedEntry, reply: oneshot::Sender<Append> },
@@ -44,13 +36,6 @@ pub(super) enum Job {
 }
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, LogError>>;
-
-/// Work that is done in steps.
-enum Task {
-    Save { snapshot: Snapshot, stored: Option<Stored>, next: u64, reply: Reply<()> },
-    Trim { up_to: Position, reply: Reply<Position> },
-    Sweep,
-}
 
 /// Why the engine has stopped, seen by all its parts.
 #[derive(Clone, Default)]
@@ -72,7 +57,7 @@ impl Stop {
 }
 
 /// A transaction failed.
-enum Failed {
+pub(super) enum Failed {
     /// Before the commit: nothing of it is in the log.
     Before(LogError),
     /// In the commit, or before `HEAD` told of it: it may be in the log.
@@ -80,7 +65,7 @@ enum Failed {
 }
 
 impl Failed {
-    fn into_error(self) -> LogError {
+    pub(super) fn into_error(self) -> LogError {
         match self {
             Self::Before(error) | Self::Uncertain(error) => error,
         }
@@ -102,12 +87,9 @@ pub(super) struct Writer {
     stop: Stop,
     /// A commit has failed: what was asked for then may be in the log.
     uncertain: bool,
+    /// The oldest first.
     tasks: VecDeque<Task>,
-    /// Pages written to the WAL since it was last copied into log.db, about.
-    wal_pages: usize,
-    /// A checkpoint is tried at that many.
-    checkpoint_at: usize,
-    checkpoint_pages: usize,
+    checkpoints: Checkpoints,
 }
 
 impl Writer {
@@ -117,11 +99,10 @@ impl Writer {
         connection: Connection,
         side: SideFile,
         state: LogState,
-        checkpoint_bytes: u64,
+        checkpoints: Checkpoints,
         head: watch::Sender<Head>,
         stop: Stop,
     ) -> Result<Self, LogError> {
-        let pages = usize::try_from(checkpoint_bytes).unwrap_or(usize::MAX) / PAGE_BYTES;
         let mut writer = Self {
             connection,
             side,
@@ -129,12 +110,10 @@ impl Writer {
             head,
             stop,
             uncertain: false,
-            tasks: VecDeque::from([Task::Sweep]),
-            wal_pages: 0,
-            checkpoint_at: pages,
-            checkpoint_pages: pages,
+            tasks: VecDeque::from([Task::Sweep]), // What a crash may have left.
+            checkpoints,
         };
-        writer.change(|_, state| Ok((Some(state), ()))).map_err(Failed::into_error)?;
+        writer.change(0, |_, state| Ok((Some(state), ()))).map_err(Failed::into_error)?;
         writer.side.sync()?;
         Ok(writer)
     }
@@ -152,8 +131,13 @@ impl Writer {
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => break,
             }
-            self.step();
-            self.checkpoint_if_due();
+            if let Some(task) = self.tasks.pop_front()
+                && let Some(rest) = self.step(task)
+            {
+                self.tasks.push_front(rest);
+            }
+            // A failure has stopped the engine: whoever calls next is told.
+            let _ = self.working(Self::checkpoint);
         }
         if self.stop.error().is_none() {
             // Nobody is left to tell of a failure, and an old HEAD is only less strict.
@@ -171,14 +155,14 @@ impl Writer {
                 let _ = reply.send(self.working(|writer| writer.side.sync()));
             }
             Job::Save { snapshot, reply } => {
-                self.tasks.push_back(Task::Save { snapshot, stored: None, next: 0, reply });
+                self.tasks.push_back(Task::save(snapshot, reply));
             }
             Job::Trim { up_to, reply } => self.tasks.push_back(Task::Trim { up_to, reply }),
         }
     }
 
     /// Does `work` unless the engine has stopped, and stops it if that fails.
-    fn working<T>(
+    pub(super) fn working<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
@@ -202,7 +186,7 @@ impl Writer {
         if let Some(why) = fit::misfit(expected, entry) {
             return Append::NotAppended(why);
         }
-        let result = self.change(|transaction, state| {
+        let result = self.change(entry.bytes.len(), |transaction, state| {
             if state.head != *expected {
                 let slot = entries::slot(transaction, &state, entry.head.position)?;
                 return Ok((None, Append::Conflict(Conflict { head: state.head, slot })));
@@ -211,22 +195,20 @@ impl Writer {
             Ok((Some(LogState { head: entry.head, ..state }), Append::Committed))
         });
         match result {
-            Ok(append) => {
-                self.wal_pages += entry.bytes.len() / PAGE_BYTES + 3;
-                append
-            }
+            Ok(append) => append,
             Err(Failed::Before(error)) => Append::NotAppended(error.to_string()),
             Err(Failed::Uncertain(error)) => Append::Unknown(error.to_string()),
         }
     }
 
     /// One transaction. `work` gives the state that it makes, if it changes anything. `HEAD` tells of the commit
-    /// before anybody else does.
-    fn change<T>(
+    /// before anybody else does. It writes about so many bytes.
+    pub(super) fn change<T>(
         &mut self,
+        bytes: usize,
         work: impl FnOnce(&Connection, LogState) -> Result<(Option<LogState>, T), LogError>,
     ) -> Result<T, Failed> {
-        let result = self.try_change(work);
+        let result = self.try_change(bytes, work);
         if let Err(failed) = &result {
             let (Failed::Before(error) | Failed::Uncertain(error)) = failed;
             self.stop.note(error);
@@ -241,6 +223,7 @@ impl Writer {
 
     fn try_change<T>(
         &mut self,
+        bytes: usize,
         work: impl FnOnce(&Connection, LogState) -> Result<(Option<LogState>, T), LogError>,
     ) -> Result<T, Failed> {
         let doing = "beginning a transaction";
@@ -258,170 +241,48 @@ impl Writer {
         next.store(&transaction)?;
         transaction.commit().doing("committing").map_err(Failed::Uncertain)?;
         self.side.write(&Mark::of(&next)).map_err(Failed::Uncertain)?;
+        self.checkpoints.count(bytes);
         self.state = next;
         self.head.send_if_modified(|head| std::mem::replace(head, next.head) != next.head);
         Ok(value)
     }
 
-    /// A transaction that changes nothing of what the log says yet.
-    fn prepare(
+    /// A transaction that changes nothing of what the log says yet. It writes about so many bytes.
+    pub(super) fn prepare(
         &mut self,
+        bytes: usize,
         work: impl FnOnce(&Connection) -> Result<(), LogError>,
     ) -> Result<(), LogError> {
         let doing = "beginning a transaction";
         let transaction =
             Transaction::new(&mut self.connection, TransactionBehavior::Immediate).doing(doing)?;
         work(&transaction)?;
-        transaction.commit().doing("committing")
+        transaction.commit().doing("committing")?;
+        self.checkpoints.count(bytes);
+        Ok(())
     }
 
-    /// One step of the oldest task.
-    fn step(&mut self) {
-        match self.tasks.pop_front() {
-            None => {}
-            Some(Task::Save { snapshot, stored, next, reply }) => {
-                match self.working(|writer| writer.save_step(&snapshot, stored, next)) {
-                    Ok(Saved::Chunk(stored, next)) => {
-                        let stored = Some(stored);
-                        self.tasks.push_front(Task::Save { snapshot, stored, next, reply });
-                    }
-                    Ok(Saved::All) => {
-                        let _ = reply.send(Ok(()));
-                        self.tasks.push_back(Task::Sweep);
-                    }
-                    Err(error) => {
-                        let _ = reply.send(Err(error));
-                    }
-                }
+    fn checkpoint(&mut self) -> Result<(), LogError> {
+        match self.checkpoints.due()? {
+            Due::Nothing => Ok(()),
+            Due::Begin => {
+                self.side.sync()?;
+                self.checkpoints.begin();
+                Ok(())
             }
-            Some(Task::Trim { up_to, reply }) => {
-                match self.working(|writer| writer.trim_step(up_to)) {
-                    Ok(Trimmed::Some) => self.tasks.push_front(Task::Trim { up_to, reply }),
-                    Ok(Trimmed::All(first)) => {
-                        let _ = reply.send(Ok(first));
-                    }
-                    Err(error) => {
-                        let _ = reply.send(Err(error));
-                    }
-                }
-            }
-            Some(Task::Sweep) => {
-                // A failure has stopped the engine: whoever calls next is told.
-                if let Ok(true) = self.working(Self::sweep_step) {
-                    self.tasks.push_back(Task::Sweep);
-                }
-            }
+            Due::Finish => self.checkpoints.finish(&self.connection),
         }
     }
 
-    fn save_step(
-        &mut self,
-        snapshot: &Snapshot,
-        stored: Option<Stored>,
-        next: u64,
-    ) -> Result<Saved, LogError> {
-        let Some(stored) = stored else {
-            self.check_snapshot(snapshot)?;
-            let id = snapshots::unused_id(&self.connection)?;
-            return Ok(Saved::Chunk(Stored::of(id, snapshot, CHUNK_BYTES), 0));
-        };
-        if next < stored.chunks {
-            let start = next as usize * CHUNK_BYTES;
-            let end = snapshot.bytes.len().min(start + CHUNK_BYTES);
-            let chunk = &snapshot.bytes[start..end];
-            self.prepare(|transaction| stored.insert_chunk(transaction, next, chunk))?;
-            self.wal_pages += chunk.len() / PAGE_BYTES + 3;
-            return Ok(Saved::Chunk(stored, next + 1));
-        }
-        self.change(|transaction, state| {
-            stored.publish(transaction)?;
-            Ok((Some(state), Saved::All))
-        })
-        .map_err(Failed::into_error)
+    pub(super) fn sync_side(&self) -> Result<(), LogError> {
+        self.side.sync()
     }
 
-    /// Tasks run one after the other and appends only add, so what holds before the first chunk holds at the end.
-    fn check_snapshot(&self, snapshot: &Snapshot) -> Result<(), LogError> {
-        let newest = snapshots::list(&self.connection)?.last().map(|stored| stored.head);
-        fit::unfit_snapshot(&self.state.head, newest.as_ref(), snapshot)?;
-        match entries::load(&self.connection, &self.state, snapshot.head.position)? {
-            Some(entry) if entry.head != snapshot.head => Err(LogError::Refused(format!(
-                "the snapshot of position {} has another head than the entry there",
-                snapshot.head.position
-            ))),
-            _ => Ok(()),
-        }
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
-    fn trim_step(&mut self, up_to: Position) -> Result<Trimmed, LogError> {
-        let kept = snapshots::list(&self.connection)?;
-        let first = self.state.first;
-        let end = match &kept[..] {
-            [older, _newer] => up_to.min(older.head.position),
-            _ => return Ok(Trimmed::All(first)),
-        };
-        if end < first {
-            return Ok(Trimmed::All(first));
-        }
-        // What is trimmed can never again be asked of log.db: HEAD must not fall back behind it.
-        self.side.sync()?;
-        let last = Position(end.0.min(first.0 + TRIM_ENTRIES - 1));
-        self.change(|transaction, state| {
-            let doing = "trimming";
-            let mut delete = transaction
-                .prepare_cached("DELETE FROM entries WHERE position <= ?1")
-                .doing(doing)?;
-            delete.execute([entries::key(last)]).doing(doing)?;
-            Ok((Some(LogState { first: last.next(), ..state }), ()))
-        })
-        .map_err(Failed::into_error)?;
-        self.wal_pages += TRIM_ENTRIES as usize;
-        Ok(if last < end { Trimmed::Some } else { Trimmed::All(last.next()) })
+    pub(super) fn state(&self) -> &LogState {
+        &self.state
     }
-
-    fn sweep_step(&mut self) -> Result<bool, LogError> {
-        let mut more = false;
-        self.prepare(|transaction| {
-            more = snapshots::sweep(transaction, SWEEP_CHUNKS)?;
-            Ok(())
-        })?;
-        self.wal_pages += SWEEP_CHUNKS as usize;
-        Ok(more)
-    }
-
-    /// Copies the WAL into log.db once it is large. When all of it is copied and nobody reads in it, SQLite begins
-    /// it anew: its file keeps its size, and writing into existing blocks is faster than growing it. SQLite syncs
-    /// the WAL before it copies and log.db before it begins anew, so there is no moment with fewer than one copy.
-    fn checkpoint_if_due(&mut self) {
-        if self.wal_pages < self.checkpoint_at || self.stop.error().is_some() {
-            return;
-        }
-        // A failure has stopped the engine: whoever calls next is told.
-        let _ = self.working(|writer| {
-            writer.side.sync()?;
-            let (in_wal, copied): (i64, i64) = writer
-                .connection
-                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-                    Ok((row.get(1)?, row.get(2)?))
-                })
-                .doing("checkpointing")?;
-            // A reader may be in the way: the rest is tried again when it has grown by a quarter.
-            writer.wal_pages = usize::try_from(in_wal - copied).unwrap_or(0);
-            writer.checkpoint_at = writer.wal_pages + writer.checkpoint_pages / 4;
-            writer.checkpoint_at = writer.checkpoint_at.max(writer.checkpoint_pages);
-            Ok(())
-        });
-    }
-}
-
-enum Saved {
-    /// This is how it is stored, and that chunk comes next.
-    Chunk(Stored, u64),
-    All,
-}
-
-enum Trimmed {
-    Some,
-    /// All that may go is gone; the first that can be read.
-    All(Position),
 }
