@@ -79,6 +79,13 @@ pub const BATCH_COMMANDS_MAX: usize = 1_024;
 pub const BATCH_BYTES_MAX: usize = 512 * 1_024;
 /// Bytes of one encoded command.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1_024;
+/// Calls of the ordinary kind queued for the next entries; beyond it they are refused as overload.
+pub const INTAKE_ORDINARY_MAX: usize = 20_000;
+/// Renewals queued: one RenewMany of every process of a large fleet.
+pub const INTAKE_RENEWALS_MAX: usize = 20_000;
+/// Events that a node remembers for watchers who come back.
+pub const EVENTS_REMEMBERED_MAX: usize = 200_000;
+
 /// Bytes of an HTTP body.
 pub const BODY_BYTES_MAX: usize = 1_024 * 1_024;
 

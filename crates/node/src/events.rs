@@ -1,13 +1,22 @@
 //! What happened, for watchers: the last events of the log, and a wake for those who follow.
 
 use sereno_core::{
+    State,
     entry::EntryHash,
     event::Event,
     ids::{ClusterTime, LogId, Position, Revision},
+    limits,
 };
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
 
-/// The events of one applied entry. Entries without events make none of these.
+/// Batches in one answer of [`EventHub::after`].
+const BATCHES_MAX: usize = 256;
+
+/// One applied entry: what it changed, often nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventBatch {
     /// The entry's position.
@@ -18,6 +27,8 @@ pub struct EventBatch {
     pub time: ClusterTime,
     /// Its token clock: about the wall clock, in microseconds since 1970.
     pub token_clock_us: u64,
+    /// The revision after it.
+    pub revision: Revision,
     /// In the order of revisions; events of one revision stand together.
     pub events: Vec<Event>,
 }
@@ -40,12 +51,61 @@ pub struct Resync {
 }
 
 /// The last events of the log, bounded by count.
-pub struct EventHub {}
+pub struct EventHub {
+    recent: Mutex<Recent>,
+    wake: Notify,
+}
+
+struct Recent {
+    log_id: LogId,
+    /// Everything after this revision is remembered.
+    forgotten: Revision,
+    now: Revision,
+    /// Only batches with events.
+    batches: VecDeque<Arc<EventBatch>>,
+    events: usize,
+}
 
 impl EventHub {
+    /// A hub that remembers what comes after this state.
+    pub(crate) fn after_state(state: &State) -> Self {
+        let recent = Recent {
+            log_id: state.log_id(),
+            forgotten: state.revision(),
+            now: state.revision(),
+            batches: VecDeque::new(),
+            events: 0,
+        };
+        Self { recent: Mutex::new(recent), wake: Notify::new() }
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        // A panic elsewhere stops the process; what is kept here is whole at every moment.
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, log_id: LogId, batch: &Arc<EventBatch>) {
+        let mut recent = self.recent();
+        recent.log_id = log_id;
+        recent.now = batch.revision;
+        if batch.events.is_empty() {
+            return;
+        }
+        recent.events += batch.events.len();
+        recent.batches.push_back(batch.clone());
+        while recent.events > limits::EVENTS_REMEMBERED_MAX && recent.batches.len() > 1 {
+            let oldest = recent.batches.pop_front().expect("there are some");
+            recent.events -= oldest.events.len();
+            recent.forgotten = oldest.revision;
+        }
+        drop(recent);
+        self.wake.notify_waiters();
+    }
+
     /// The place right after everything applied so far.
     pub fn now(&self) -> Cursor {
-        todo!()
+        let recent = self.recent();
+        Cursor { log_id: recent.log_id, revision: recent.now }
     }
 
     /// Batches with events after `cursor` (a batch may also hold earlier ones: filter by revision), at most 256
@@ -54,16 +114,33 @@ impl EventHub {
     /// # Errors
     /// [`Resync`] when events between `cursor` and the first one remembered are gone.
     pub async fn after(&self, cursor: Cursor) -> Result<Vec<Arc<EventBatch>>, Resync> {
-        let _ = cursor;
-        todo!()
+        loop {
+            let woken = self.wake.notified();
+            let batches = self.remembered(cursor)?;
+            if !batches.is_empty() {
+                return Ok(batches);
+            }
+            woken.await;
+        }
+    }
+
+    fn remembered(&self, cursor: Cursor) -> Result<Vec<Arc<EventBatch>>, Resync> {
+        let recent = self.recent();
+        let kept = recent.forgotten..=recent.now;
+        if cursor.log_id != recent.log_id || !kept.contains(&cursor.revision) {
+            let now = Cursor { log_id: recent.log_id, revision: recent.now };
+            return Err(Resync { now });
+        }
+        let first = recent.batches.partition_point(|batch| batch.revision <= cursor.revision);
+        Ok(recent.batches.iter().skip(first).take(BATCHES_MAX).cloned().collect())
     }
 }
 
 /// Something that follows every applied entry on this node (the audit trail, metrics).
 #[async_trait::async_trait]
 pub trait Sink: Send + Sync + 'static {
-    /// Called for every entry with events, in order, from the last snapshot's position on at each start: those
-    /// seen before come again and have to be recognised by position. Must not block.
+    /// Called for every entry, in order, from the last snapshot's position on at each start: those seen before
+    /// come again and have to be recognised by position. Must not block.
     fn applied(&self, batch: &Arc<EventBatch>);
 
     /// Returns when everything up to `position` is durable. A snapshot, and so a trim, waits for this.

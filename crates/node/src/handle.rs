@@ -1,6 +1,6 @@
 //! The node as its doors see it: calls in, replies out, reads, events, status. Knows no protocol.
 
-use crate::events::EventHub;
+use crate::{events::EventHub, node::CallId};
 use sereno_core::{
     State,
     command::Operation,
@@ -8,7 +8,13 @@ use sereno_core::{
     names::{Caller, NamespaceName},
     outcome::Outcome,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -142,8 +148,8 @@ pub struct Status {
     pub sweep_oldest_ms: u64,
     /// Position of the newest snapshot.
     pub snapshot: Option<Position>,
-    /// When it was saved.
-    pub snapshot_at: Option<Instant>,
+    /// How long ago this process saved it; `None`: it did not.
+    pub snapshot_age_ms: Option<u64>,
     /// Bytes of log since then.
     pub log_bytes_since_snapshot: u64,
     /// Granting is paused (after a restore) for so long.
@@ -154,12 +160,13 @@ pub struct Status {
     pub intake: u64,
 }
 
-pub(crate) type ReadFn = Box<dyn FnOnce(&State, ReadAt) + Send>;
+/// Gets the state, or why it cannot.
+pub(crate) type ReadFn = Box<dyn FnOnce(Result<(&State, ReadAt), Undecided>) + Send>;
 
 /// What reaches the driver.
 pub(crate) enum Message {
-    Call { call: Call, reply: oneshot::Sender<Reply> },
-    Cancelled { call: u64 },
+    Call { id: CallId, call: Box<Call>, reply: oneshot::Sender<Reply> },
+    Cancelled(CallId),
     Read { consistency: Consistency, deadline: Instant, read: ReadFn },
     Stop,
 }
@@ -167,6 +174,7 @@ pub(crate) enum Message {
 /// A cheap handle on a running node.
 #[derive(Clone)]
 pub struct NodeHandle {
+    pub(crate) next_call: Arc<AtomicU64>,
     pub(crate) messages: mpsc::UnboundedSender<Message>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) events: Arc<EventHub>,
@@ -175,8 +183,16 @@ pub struct NodeHandle {
 impl NodeHandle {
     /// Carries out one call. Dropping the future tells the node that nobody listens any more.
     pub async fn call(&self, call: Call) -> Reply {
-        let _ = call;
-        todo!()
+        let (reply, answer) = oneshot::channel();
+        let id = CallId(self.next_call.fetch_add(1, Ordering::Relaxed));
+        if self.messages.send(Message::Call { id, call: Box::new(call), reply }).is_err() {
+            return Reply::Undecided(stopped());
+        }
+        let mut listening = Listening { id: Some(id), messages: &self.messages };
+        // The driver answers every call; it goes away only when the process does.
+        let reply = answer.await.unwrap_or(Reply::Undecided(Undecided::Unknown));
+        listening.id = None;
+        reply
     }
 
     /// Runs `read` on the state, on the node's own task: it must be short.
@@ -189,8 +205,16 @@ impl NodeHandle {
         deadline: Instant,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<(T, ReadAt), Undecided> {
-        let _ = (consistency, deadline, read);
-        todo!()
+        let (send, answer) = oneshot::channel();
+        let read: ReadFn = Box::new(move |state| {
+            let result = state.map(|(state, at)| (read(state), at));
+            // Nobody listens any more: fine.
+            let _ = send.send(result);
+        });
+        if self.messages.send(Message::Read { consistency, deadline, read }).is_err() {
+            return Err(stopped());
+        }
+        answer.await.unwrap_or_else(|_| Err(stopped()))
     }
 
     /// The node's condition now, and a way to wait for changes.
@@ -205,6 +229,27 @@ impl NodeHandle {
 
     /// Stops: answers what is in flight, ends held calls with a retryable answer, resigns. Returns when done.
     pub async fn stop(&self) {
-        todo!()
+        // A driver that is gone has stopped.
+        let _ = self.messages.send(Message::Stop);
+        self.messages.closed().await;
     }
+}
+
+/// Tells the node, when dropped before the answer, that nobody listens any more.
+struct Listening<'a> {
+    id: Option<CallId>,
+    messages: &'a mpsc::UnboundedSender<Message>,
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            // A node that has stopped needs no telling.
+            let _ = self.messages.send(Message::Cancelled(id));
+        }
+    }
+}
+
+fn stopped() -> Undecided {
+    Undecided::Unavailable { reason: "this node has stopped".into(), retry_after_ms: 1_000 }
 }

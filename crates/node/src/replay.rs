@@ -1,0 +1,178 @@
+//! Replaying the log: at the start, and as the rehearsal of every snapshot (DESIGN.md section 7).
+
+use crate::{
+    events::{EventBatch, Sink},
+    node::Rehearsal,
+};
+use sereno_core::{
+    Misfit, SnapshotError, State,
+    entry::{Entry, EntryError, EntryHash, Head, SealedEntry},
+    ids::{LogId, Position},
+};
+use sereno_log::{Log, LogError, Read, Snapshot};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// Bytes of log read at once.
+const PAGE_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// Why a log could not be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The engine says so.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The snapshot cannot be read.
+    #[error("snapshot at position {position}: {error}")]
+    Snapshot {
+        /// Where it was made.
+        position: Position,
+        /// What is wrong.
+        error: SnapshotError,
+    },
+    /// The snapshot is of another head than the engine says.
+    #[error("snapshot at position {0} holds the state of another head")]
+    SnapshotHead(Position),
+    /// An entry cannot be read.
+    #[error("entry {position}: {error}")]
+    Entry {
+        /// Where.
+        position: Position,
+        /// What is wrong.
+        error: EntryError,
+    },
+    /// An entry does not follow.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
+    /// Entries are missing.
+    #[error("entries from {due} on are needed, and the log begins at {first}")]
+    Gap {
+        /// The first one needed.
+        due: Position,
+        /// The first one there.
+        first: Position,
+    },
+    /// The log ends before its head, or goes on differently.
+    #[error("the log's entries lead to {found:?}, its head is {due:?}")]
+    Head {
+        /// The head.
+        due: Head,
+        /// What the entries lead to.
+        found: Head,
+    },
+}
+
+/// The state of the last snapshot, or the empty one.
+///
+/// # Errors
+/// When there is a snapshot and it cannot be read.
+pub async fn last_snapshot(log: &dyn Log) -> Result<(State, Option<Position>), ReplayError> {
+    let Some(Snapshot { head, bytes }) = log.latest_snapshot().await? else {
+        return Ok((State::new(), None));
+    };
+    let position = head.position;
+    let state =
+        State::from_snapshot(&bytes).map_err(|error| ReplayError::Snapshot { position, error })?;
+    if state.head() != head {
+        return Err(ReplayError::SnapshotHead(position));
+    }
+    Ok((state, Some(position)))
+}
+
+/// Applies the log's entries after `state` until its head is `head`.
+///
+/// # Errors
+/// When the entries do not lead from the one to the other.
+pub async fn to(
+    log: &dyn Log,
+    mut state: State,
+    head: Head,
+    mut each: impl FnMut(LogId, Arc<EventBatch>),
+) -> Result<State, ReplayError> {
+    while state.head().position < head.position {
+        let due = state.head().position.next();
+        let entries = match log.read(due, PAGE_BYTES).await? {
+            Read::Entries(entries) if !entries.is_empty() => entries,
+            Read::Entries(_) => break,
+            Read::Trimmed { first } => return Err(ReplayError::Gap { due, first }),
+        };
+        for sealed in entries.iter().take_while(|entry| entry.head.position <= head.position) {
+            let batch = apply(&mut state, sealed)?;
+            each(state.log_id(), Arc::new(batch));
+        }
+    }
+    if state.head() == head {
+        return Ok(state);
+    }
+    Err(ReplayError::Head { due: head, found: state.head() })
+}
+
+fn apply(state: &mut State, sealed: &SealedEntry) -> Result<EventBatch, ReplayError> {
+    let position = sealed.head.position;
+    let entry =
+        Entry::decode(&sealed.bytes).map_err(|error| ReplayError::Entry { position, error })?;
+    let applied = state.apply(&entry, EntryHash::of(&sealed.bytes))?;
+    Ok(EventBatch {
+        position,
+        hash: sealed.head.hash,
+        time: entry.time,
+        token_clock_us: entry.token_clock_us,
+        revision: state.revision(),
+        events: applied.events,
+    })
+}
+
+/// A state made afresh from the last snapshot and the log. Blocks the calling thread.
+///
+/// # Errors
+/// As [`to`].
+pub(crate) fn from_snapshot_to(
+    runtime: &Handle,
+    log: &dyn Log,
+    head: Head,
+) -> Result<State, ReplayError> {
+    runtime.block_on(async {
+        let (state, _) = last_snapshot(log).await?;
+        to(log, state, head, |_, _| {}).await
+    })
+}
+
+/// Replays from the last snapshot to `head`, compares the outcome chain with the live one, and saves the state
+/// as the next snapshot. Blocks the calling thread.
+pub(crate) fn rehearse(
+    runtime: &Handle,
+    log: &dyn Log,
+    sinks: &[Arc<dyn Sink>],
+    head: Head,
+    outcome_chain: EntryHash,
+) -> Rehearsal {
+    let state = match from_snapshot_to(runtime, log, head) {
+        Ok(state) => state,
+        // A log that can be read but does not fit is what a rehearsal is there to find.
+        Err(ReplayError::Log(LogError::Unreachable(reason))) => return Rehearsal::Failed(reason),
+        Err(error) => panic!("the log no longer leads to this node's state: {error}"),
+    };
+    if state.outcome_chain() != outcome_chain {
+        return Rehearsal::Differs(head);
+    }
+    let bytes = state.to_snapshot();
+    drop(state);
+    // The audit trail is written from the log: it must have what the log is about to lose.
+    for sink in sinks {
+        if let Err(reason) = runtime.block_on(sink.durable(head.position)) {
+            return Rehearsal::Failed(reason);
+        }
+    }
+    let snapshot = Snapshot { head, bytes: bytes.into() };
+    match runtime.block_on(log.save_snapshot(snapshot)) {
+        Ok(()) => Rehearsal::Saved(head),
+        Err(error) => Rehearsal::Failed(error.to_string()),
+    }
+}
+
+/// The calling thread works only when nobody else wants to.
+pub(crate) fn lower_priority() {
+    const NICEST: i32 = 19;
+    // Not every system lets a thread have a priority of its own; then it shares the node's.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST);
+}
