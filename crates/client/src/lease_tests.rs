@@ -198,7 +198,8 @@ impl Service {
 
     /// The entry is stamped at `stamped`; what the answer says. Cluster time is whole milliseconds, rounded down.
     fn decide(&mut self, stamped: Moment) -> Option<Duration> {
-        let time = Duration::from_millis(u64::try_from(self.time(stamped).as_millis()).expect("fits"));
+        let time =
+            Duration::from_millis(u64::try_from(self.time(stamped).as_millis()).expect("fits"));
         if time >= self.ends && self.ends > Duration::ZERO {
             return None;
         }
@@ -226,11 +227,8 @@ fn lost_always_comes_before_the_service_ends_the_lease() {
     let mut renewals = 0;
     for _ in 0..2_000 {
         let ttl = ms(1_000 + dice.below(30_000));
-        let mut service = Service {
-            rate_per_mille: 990 + dice.below(21),
-            ttl,
-            ends: Duration::ZERO,
-        };
+        let mut service =
+            Service { rate_per_mille: 990 + dice.below(21), ttl, ends: Duration::ZERO };
         let first = service.decide(START.plus(ms(dice.below(300)))).expect("free");
         let mut lease = Lease::new(Term { sent: START, expires_in: first, final_in: None }, MIDDLE);
         let mut now = START.plus(ms(dice.below(600)));
@@ -247,7 +245,8 @@ fn lost_always_comes_before_the_service_ends_the_lease() {
                 }
                 _ => lease.not_renewed(NotRenewed::Undecided, answered, Roll(7)),
             }
-            now = answered.max(lease.next_wake(answered).unwrap_or(answered)).plus(ms(dice.below(3)));
+            now =
+                answered.max(lease.next_wake(answered).unwrap_or(answered)).plus(ms(dice.below(3)));
         }
         let ends_for_client = service.time(lease.deadline());
         assert!(

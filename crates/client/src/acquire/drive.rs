@@ -1,0 +1,178 @@
+//! Carries out what the plan says.
+
+use super::{
+    Wish,
+    plan::{News, Plan, Send, Step, Terms},
+    request::Grant,
+};
+use crate::{
+    client::Inner,
+    clock::Moment,
+    core::{ATTEMPT_TIMEOUT, Core, Heard, retry_pause},
+    error::Error,
+    guard::Guard,
+    lease::NotRenewed,
+    owed,
+    renewer::{ask_to_renew, judge},
+    transport::{Answer, NoAnswer},
+};
+use rand::RngExt;
+use sereno_api::RenewedMany;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::oneshot, time::sleep};
+
+/// Acquires on the client's thread. Dropping the returned future abandons the request in the background.
+pub(super) async fn acquire(inner: Arc<Inner>, wish: Wish, terms: Terms) -> Result<Guard, Error> {
+    let (mut done, result) = oneshot::channel();
+    let background = inner.core.background.clone();
+    background.spawn_owed(async move {
+        let mut run = Run::new(inner.core.clone(), wish, terms);
+        let outcome = tokio::select! {
+            outcome = run.drive() => Some(outcome),
+            () = done.closed() => None,
+        };
+        match outcome {
+            Some(Ok(grant)) => {
+                // If nobody takes the guard any more, it is dropped here, and that releases.
+                let _ = done.send(Ok(Guard::new(inner, grant)));
+                return;
+            }
+            Some(Err(error)) => {
+                let _ = done.send(Err(error));
+            }
+            None => {}
+        }
+        drop(inner);
+        if run.plan.may_hold() {
+            owed::abandon(&run.core, &run.wish.namespace, &run.request_id).await;
+        }
+    });
+    match result.await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Error::Unknown("the client's thread has stopped".into())),
+    }
+}
+
+struct Run {
+    core: Arc<Core>,
+    wish: Wish,
+    plan: Plan,
+    request_id: String,
+    grant: Option<Grant>,
+}
+
+fn dice() -> u32 {
+    rand::rng().random()
+}
+
+impl Run {
+    fn new(core: Arc<Core>, wish: Wish, terms: Terms) -> Self {
+        let plan = Plan::new(terms, core.transport.len(), Moment::now(), dice);
+        Self { core, wish, plan, request_id: Wish::new_id(), grant: None }
+    }
+
+    async fn drive(&mut self) -> Result<Grant, Error> {
+        let mut step = Step::Again(Duration::ZERO);
+        loop {
+            step = match step {
+                Step::Again(pause) => {
+                    sleep(pause).await;
+                    self.attempt().await
+                }
+                Step::Afresh(pause) => {
+                    sleep(pause).await;
+                    self.request_id = Wish::new_id();
+                    self.plan.renew_id();
+                    self.attempt().await
+                }
+                Step::Renounce => self.renounce().await,
+                Step::Granted { confirm } => match (confirm, self.grant.take()) {
+                    (false, Some(grant)) => return Ok(grant),
+                    (true, Some(grant)) => match self.confirm(grant).await {
+                        Ok(grant) => return Ok(grant),
+                        Err(step) => step,
+                    },
+                    (_, None) => Step::Stop(Error::Unknown("the grant was not understood".into())),
+                },
+                Step::Stop(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Step {
+        let Send { wait, timeout } = self.plan.send(Moment::now());
+        let before = self.plan.may_hold();
+        self.plan.under_way();
+        let ask = self.wish.ask(&self.request_id, wait, self.core.born_at());
+        let heard = self.core.attempt(&ask, timeout).await;
+        let now = Moment::now();
+        let news = self.understand(heard, now);
+        self.plan.hear(news, before, now)
+    }
+
+    fn understand(&mut self, heard: Heard, now: Moment) -> News {
+        match heard {
+            Heard::Done(Answer { sent, status: 202, .. }) => {
+                News::Waiting { round_trip: now.since(sent) }
+            }
+            Heard::Done(answer) => match self.wish.grant(answer.sent, &answer.body) {
+                Ok(grant) if !grant.holdings.is_empty() => {
+                    self.grant = Some(grant);
+                    News::Granted { round_trip: now.since(answer.sent) }
+                }
+                Ok(_) => News::Nothing(NoAnswer::Silent("a grant of nothing".into())),
+                Err(error) => News::Nothing(NoAnswer::Silent(format!(
+                    "the answer was not understood: {error}"
+                ))),
+            },
+            Heard::Problem(problem) => News::Refused(problem),
+            Heard::Nothing(nothing) => News::Nothing(nothing),
+        }
+    }
+
+    async fn renounce(&mut self) -> Step {
+        let left = Moment::now().until(self.plan.gives_up());
+        let abandon = owed::abandon(&self.core, &self.wish.namespace, &self.request_id);
+        match tokio::time::timeout(left, abandon).await {
+            Ok(true) => Step::Afresh(Duration::ZERO),
+            _ => Step::Stop(Error::Unknown("the service does not answer".into())),
+        }
+    }
+
+    /// After a wait much of the lease may be gone, and the service may have to hear that somebody is there:
+    /// the lock is reported as held on the answer to a renewal.
+    async fn confirm(&mut self, mut grant: Grant) -> Result<Grant, Step> {
+        let until = self.plan.gives_up().max(Moment::now().plus(ATTEMPT_TIMEOUT));
+        let leases = grant.leases();
+        let mut attempt = 0;
+        loop {
+            let ask = ask_to_renew(&self.core, &grant.namespace, leases.clone());
+            let left = Moment::now().until(until);
+            let heard = self.core.attempt(&ask, left.min(ATTEMPT_TIMEOUT)).await;
+            let verdict = match &heard {
+                Heard::Done(answer) => serde_json::from_slice::<RenewedMany>(&answer.body)
+                    .map_err(|_| NotRenewed::Undecided)
+                    .and_then(|many| judge(answer.sent, &leases, &many.results)),
+                Heard::Problem(_) | Heard::Nothing(_) => Err(NotRenewed::Undecided),
+            };
+            match verdict {
+                Ok(term) => {
+                    grant.term = term;
+                    return Ok(grant);
+                }
+                Err(NotRenewed::Final) => return Ok(grant),
+                Err(NotRenewed::Lost(loss)) => {
+                    return Err(self.plan.lost(Error::Lost(loss), Moment::now()));
+                }
+                Err(NotRenewed::Undecided) => {}
+            }
+            let pause = retry_pause(attempt, self.core.transport.len());
+            attempt += 1;
+            if Moment::now().plus(pause) >= until {
+                let why = "granted after a wait, but no answer confirmed it".into();
+                return Err(Step::Stop(Error::Unknown(why)));
+            }
+            sleep(pause).await;
+        }
+    }
+}

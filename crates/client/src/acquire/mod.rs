@@ -1,0 +1,10 @@
+//! Acquiring: options, the plan that decides how to go on after each answer, and the driver that carries it out.
+
+mod builder;
+mod drive;
+mod plan;
+mod request;
+
+pub use builder::Acquire;
+pub use request::{Grant, Holding};
+pub(crate) use request::{Shape, Wish};

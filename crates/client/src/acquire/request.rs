@@ -1,0 +1,149 @@
+//! What is asked for, as wire types, and what was granted.
+
+use crate::{clock::Moment, core::random_id, lease::Term, transport::Ask};
+use sereno_api::{
+    AcquireAllRequest, AcquireRequest, Fencing, Granted, GrantedAll, Labels, LeaseRef, Millis,
+};
+use std::time::Duration;
+
+/// One resource, or several at once.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    One(String),
+    All(Vec<String>),
+}
+
+/// Everything about a request but its id.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub namespace: String,
+    pub shape: Shape,
+    pub owner: String,
+    pub lease_ttl: Option<Duration>,
+    pub max_hold: Option<Duration>,
+    pub fencing: Option<Fencing>,
+    pub labels: Labels,
+}
+
+/// What the service granted, without the state that changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The namespace.
+    pub namespace: String,
+    /// The locked resources in the order asked for; one, unless they were acquired all at once.
+    pub holdings: Vec<Holding>,
+    /// Who checks the tokens.
+    pub fencing: Fencing,
+    /// Where in the service's total order it was granted.
+    pub revision: u64,
+    pub(crate) lease_id: String,
+    pub(crate) term: Term,
+}
+
+/// One locked resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The resource.
+    pub resource: String,
+    /// Under what a protected resource remembers the highest token.
+    pub fence_key: String,
+    /// Larger than every token granted before.
+    pub fencing_token: u64,
+}
+
+impl Grant {
+    /// Each resource with the secret that proves its ownership.
+    pub(crate) fn leases(&self) -> Vec<LeaseRef> {
+        let lease = |holding: &Holding| LeaseRef {
+            resource: holding.resource.clone(),
+            lease_id: self.lease_id.clone(),
+        };
+        self.holdings.iter().map(lease).collect()
+    }
+}
+
+impl Wish {
+    pub(super) fn new_id() -> String {
+        random_id()
+    }
+
+    pub(super) fn ask(
+        &self,
+        request_id: &str,
+        wait: Option<Duration>,
+        born_at: Option<u64>,
+    ) -> Ask {
+        let lease_ttl = self.lease_ttl.map(Millis::from);
+        let max_hold = self.max_hold.map(Millis::from);
+        match &self.shape {
+            Shape::One(resource) => Ask::post(
+                "/v1/locks/acquire",
+                &AcquireRequest {
+                    namespace: self.namespace.clone(),
+                    resource: resource.clone(),
+                    request_id: request_id.into(),
+                    owner: self.owner.clone(),
+                    lease_ttl,
+                    wait_timeout: wait.map(Millis::from),
+                    max_hold,
+                    fencing: self.fencing,
+                    labels: self.labels.clone(),
+                    born_at,
+                },
+            ),
+            Shape::All(resources) => Ask::post(
+                "/v1/locks/acquire-all",
+                &AcquireAllRequest {
+                    namespace: self.namespace.clone(),
+                    resources: resources.clone(),
+                    request_id: request_id.into(),
+                    owner: self.owner.clone(),
+                    lease_ttl,
+                    max_hold,
+                    fencing: self.fencing,
+                    labels: self.labels.clone(),
+                    born_at,
+                },
+            ),
+        }
+    }
+
+    /// Reads a 200.
+    pub(super) fn grant(&self, sent: Moment, body: &[u8]) -> Result<Grant, serde_json::Error> {
+        let term = |expires_in_ms: u64, final_in_ms: Option<u64>| Term {
+            sent,
+            expires_in: Duration::from_millis(expires_in_ms),
+            final_in: final_in_ms.map(Duration::from_millis),
+        };
+        match &self.shape {
+            Shape::One(_) => serde_json::from_slice(body).map(|granted: Granted| Grant {
+                namespace: self.namespace.clone(),
+                fencing: granted.fencing,
+                revision: granted.original_revision.unwrap_or(granted.revision),
+                lease_id: granted.lease_id,
+                term: term(granted.expires_in_ms, granted.final_deadline_in_ms),
+                holdings: vec![Holding {
+                    resource: granted.resource,
+                    fence_key: granted.fence_key,
+                    fencing_token: granted.fencing_token,
+                }],
+            }),
+            Shape::All(_) => serde_json::from_slice(body).map(|granted: GrantedAll| Grant {
+                namespace: self.namespace.clone(),
+                fencing: granted.fencing,
+                revision: granted.original_revision.unwrap_or(granted.revision),
+                lease_id: granted.lease_id,
+                term: term(granted.expires_in_ms, granted.final_deadline_in_ms),
+                holdings: granted.locks.into_iter().map(holding).collect(),
+            }),
+        }
+    }
+}
+
+fn holding(lock: sereno_api::GrantedLock) -> Holding {
+    Holding {
+        resource: lock.resource,
+        fence_key: lock.fence_key,
+        fencing_token: lock.fencing_token,
+    }
+}

@@ -1,0 +1,227 @@
+//! What all parts of a client share: the addresses, the background thread, the last seen cluster time.
+
+use crate::{
+    background::Background,
+    clock::Moment,
+    error::Error,
+    renewer::Renewer,
+    transport::{Answer, Ask, NoAnswer, Transport},
+};
+use rand::RngExt;
+use serde::de::DeserializeOwned;
+use sereno_api::{Outcome, Problem, RetryWith};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+
+/// One attempt of a plain call.
+pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Releases and abandons under way at once, however many are owed after an outage.
+const OWED_CALLS_MAX: usize = 64;
+
+/// Shared by the client, its guards and its background tasks.
+pub(crate) struct Core {
+    pub transport: Transport,
+    pub background: Background,
+    pub renewer: Renewer,
+    pub settings: Settings,
+    pub owed_calls: Semaphore,
+    cluster_time: Mutex<Option<ClusterTime>>,
+}
+
+/// What calls take when they do not say it themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub namespace: String,
+    pub owner: String,
+    pub call_timeout: Duration,
+}
+
+/// A cluster time, and when it was told.
+#[derive(Clone, Copy, Debug)]
+struct ClusterTime {
+    ms: u64,
+    seen: Moment,
+}
+
+/// What one attempt brought.
+#[derive(Clone, Debug)]
+pub(crate) enum Heard {
+    /// A status below 300.
+    Done(Answer),
+    /// A problem document.
+    Problem(Box<Problem>),
+    /// Nothing that decides anything.
+    Nothing(NoAnswer),
+}
+
+/// A mutex's content; a panic elsewhere does not make it wrong.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// 128 random bits in hexadecimal digits.
+pub(crate) fn random_id() -> String {
+    format!("{:032x}", rand::rng().random::<u128>())
+}
+
+/// A pause before attempt number `attempt` + 1: exponential up to `longest`, with full jitter.
+pub(crate) fn backoff(attempt: u32, shortest: Duration, longest: Duration) -> Duration {
+    let grown = shortest.saturating_mul(1 << attempt.min(16)).min(longest);
+    grown.mul_f64(rand::rng().random::<f64>())
+}
+
+impl Core {
+    pub(crate) fn new(transport: Transport, background: Background, settings: Settings) -> Self {
+        Self {
+            transport,
+            background,
+            renewer: Renewer::default(),
+            settings,
+            owed_calls: Semaphore::new(OWED_CALLS_MAX),
+            cluster_time: Mutex::new(None),
+        }
+    }
+
+    /// The value for `bornAt`: the cluster time of the last answer, while it is young enough to be told.
+    pub(crate) fn born_at(&self) -> Option<u64> {
+        const YOUNG: Duration = Duration::from_secs(10);
+        let known = (*lock(&self.cluster_time))?;
+        (Moment::now().since(known.seen) < YOUNG).then_some(known.ms)
+    }
+
+    fn note_cluster_time(&self, ms: Option<u64>) {
+        *lock(&self.cluster_time) = ms.map(|ms| ClusterTime { ms, seen: Moment::now() });
+    }
+
+    /// One attempt at the present address. Moves on to the next one if this does not serve.
+    pub(crate) async fn attempt(&self, ask: &Ask, timeout: Duration) -> Heard {
+        let server = self.transport.current();
+        let heard = match self.transport.exchange(server, ask, timeout).await {
+            Ok(answer) => self.understand(answer),
+            Err(nothing) => Heard::Nothing(nothing),
+        };
+        match &heard {
+            Heard::Nothing(_) => self.transport.move_on(server),
+            Heard::Problem(problem) if problem.status >= 500 => self.transport.move_on(server),
+            _ => {}
+        }
+        heard
+    }
+
+    fn understand(&self, answer: Answer) -> Heard {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Stamp {
+            cluster_time_ms: u64,
+        }
+        if answer.status < 300 {
+            if let Ok(stamp) = serde_json::from_slice::<Stamp>(&answer.body) {
+                self.note_cluster_time(Some(stamp.cluster_time_ms));
+            }
+            return Heard::Done(answer);
+        }
+        match serde_json::from_slice::<Problem>(&answer.body) {
+            Ok(problem) => {
+                // A problem without a time may be one about the time: of another log, or ahead of this one.
+                self.note_cluster_time(problem.cluster_time_ms);
+                Heard::Problem(Box::new(problem))
+            }
+            Err(_) => Heard::Nothing(NoAnswer::Silent(format!(
+                "status {} without a problem document (is this Sereno?)",
+                answer.status
+            ))),
+        }
+    }
+
+    /// A call that may be repeated, until it is decided or `within` has passed.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        ask: impl Fn(Option<u64>) -> Ask,
+        within: Duration,
+    ) -> Result<T, Error> {
+        let until = Moment::now().plus(within);
+        let mut maybe_done = false;
+        let mut attempt = 0;
+        loop {
+            let left = Moment::now().until(until);
+            let why = match self.attempt(&ask(self.born_at()), left.min(ATTEMPT_TIMEOUT)).await {
+                Heard::Done(answer) => return decode(&answer),
+                Heard::Problem(problem) if problem.retry_with == Some(RetryWith::SameRequestId) => {
+                    maybe_done |= problem.outcome == Outcome::Unknown;
+                    format!("{}: {}", problem.code, problem.detail)
+                }
+                Heard::Problem(problem) => return Err(Error::Refused(problem)),
+                Heard::Nothing(NoAnswer::NotSent(why)) => why,
+                Heard::Nothing(NoAnswer::Silent(why)) => {
+                    maybe_done = true;
+                    why
+                }
+            };
+            let pause = retry_pause(attempt, self.transport.len());
+            attempt += 1;
+            if Moment::now().plus(pause) >= until {
+                return Err(if maybe_done { Error::Unknown(why) } else { Error::Unavailable(why) });
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// The same with the client's own time-out, on the background thread.
+    pub(crate) async fn run_call<T: DeserializeOwned + Send + 'static>(
+        self: &std::sync::Arc<Self>,
+        ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        let core = self.clone();
+        self.background
+            .run(async move { core.call(ask, core.settings.call_timeout).await })
+            .await
+            .unwrap_or_else(|| Err(Error::Unknown("the client's thread has stopped".into())))
+    }
+}
+
+/// Every address is tried once without a pause.
+pub(crate) fn retry_pause(attempt: u32, servers: usize) -> Duration {
+    match usize::try_from(attempt).unwrap_or(usize::MAX) {
+        attempt if attempt + 1 < servers => Duration::ZERO,
+        _ => backoff(attempt, Duration::from_millis(50), Duration::from_secs(2)),
+    }
+}
+
+/// The body of an answer that says it was done.
+pub(crate) fn decode<T: DeserializeOwned>(answer: &Answer) -> Result<T, Error> {
+    serde_json::from_slice(&answer.body)
+        .map_err(|error| Error::Unknown(format!("the answer was not understood: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_128_bits_and_differ() {
+        let (one, other) = (random_id(), random_id());
+        assert_eq!(one.len(), 32);
+        assert!(one.bytes().all(|b| b.is_ascii_hexdigit()));
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_jitter_below_it() {
+        let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));
+        for attempt in 0..40 {
+            let bound = shortest.saturating_mul(1 << attempt.min(16)).min(longest);
+            assert!((0..20).all(|_| backoff(attempt, shortest, longest) <= bound));
+        }
+        assert!((0..64).any(|_| backoff(20, shortest, longest) > longest / 2));
+    }
+
+    #[test]
+    fn several_addresses_are_first_tried_in_a_row() {
+        assert_eq!(retry_pause(0, 3), Duration::ZERO);
+        assert_eq!(retry_pause(1, 3), Duration::ZERO);
+        assert!((0..64).any(|_| retry_pause(2, 3) > Duration::ZERO));
+    }
+}

@@ -1,0 +1,273 @@
+//! Renews the leases of all guards of a client: one RenewMany for all that are due in a namespace.
+
+use crate::{
+    cell::Cell,
+    clock::Moment,
+    core::{Core, Heard, lock},
+    lease::{GuardState, Loss, NotRenewed, Roll, Term},
+    owed,
+    transport::Ask,
+};
+use rand::RngExt;
+use sereno_api::{ErrorCode, LeaseRef, RenewManyRequest, RenewResult, RenewedMany};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+const LEASES_PER_CALL_MAX: usize = 1_000;
+const BYTES_PER_CALL_MAX: usize = 128 * 1024;
+/// JSON around a resource name and a lease id.
+const BYTES_PER_LEASE: usize = 80;
+/// A timer stands still while the machine is suspended; looking this often finds the time that is gone.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(500);
+
+/// One ownership under renewal: a lock, or several under one lease id.
+pub(crate) struct Ownership {
+    pub namespace: String,
+    pub leases: Vec<LeaseRef>,
+    pub cell: Cell,
+}
+
+/// Names an ownership in the renewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OwnershipId(u64);
+
+/// All ownerships of a client.
+#[derive(Default)]
+pub(crate) struct Renewer {
+    owned: Mutex<Owned>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Owned {
+    last_id: u64,
+    all: BTreeMap<OwnershipId, Arc<Ownership>>,
+}
+
+/// What is to be done now.
+#[derive(Default)]
+struct Plan {
+    calls: Vec<Vec<Arc<Ownership>>>,
+    lost: Vec<Arc<Ownership>>,
+    wake: Option<Moment>,
+}
+
+pub(crate) fn roll() -> Roll {
+    Roll(rand::rng().random())
+}
+
+impl Renewer {
+    pub(crate) fn add(&self, ownership: Arc<Ownership>) -> OwnershipId {
+        let mut owned = lock(&self.owned);
+        owned.last_id += 1;
+        let id = OwnershipId(owned.last_id);
+        owned.all.insert(id, ownership);
+        drop(owned);
+        self.changed.notify_one();
+        id
+    }
+
+    /// Renews it no longer. `false`: it was lost before, and its release is under way.
+    pub(crate) fn remove(&self, id: OwnershipId) -> bool {
+        lock(&self.owned).all.remove(&id).is_some()
+    }
+
+    fn plan(&self, now: Moment) -> Plan {
+        let mut owned = lock(&self.owned);
+        let mut plan = Plan::default();
+        owned.all.retain(|_, ownership| {
+            let lost =
+                ownership.cell.with(now, |lease| matches!(lease.state(now), GuardState::Lost(_)));
+            if lost {
+                plan.lost.push(ownership.clone());
+            }
+            !lost
+        });
+        let due: BTreeSet<String> = owned
+            .all
+            .values()
+            .filter(|ownership| ownership.cell.with(now, |lease| lease.is_due(now)))
+            .map(|ownership| ownership.namespace.clone())
+            .collect();
+        for namespace in &due {
+            let joining = owned.all.values().filter(|ownership| {
+                ownership.namespace == *namespace
+                    && ownership.cell.with(now, |lease| {
+                        let joins = lease.may_join(now);
+                        if joins {
+                            lease.renewal_sent(now);
+                        }
+                        joins
+                    })
+            });
+            cut(joining.cloned(), &mut plan.calls);
+        }
+        let wakes =
+            owned.all.values().filter_map(|o| o.cell.with(now, |lease| lease.next_wake(now)));
+        plan.wake = wakes.min();
+        plan
+    }
+}
+
+/// Distributes over calls that are not too large.
+fn cut(joining: impl Iterator<Item = Arc<Ownership>>, calls: &mut Vec<Vec<Arc<Ownership>>>) {
+    let (mut leases, mut bytes) = (LEASES_PER_CALL_MAX, 0);
+    for ownership in joining {
+        let more_leases = ownership.leases.len();
+        let more_bytes: usize =
+            ownership.leases.iter().map(|lease| lease.resource.len() + BYTES_PER_LEASE).sum();
+        leases += more_leases;
+        bytes += more_bytes;
+        if leases > LEASES_PER_CALL_MAX || bytes > BYTES_PER_CALL_MAX {
+            calls.push(Vec::new());
+            (leases, bytes) = (more_leases, more_bytes);
+        }
+        calls.last_mut().expect("the first one opens a call").push(ownership);
+    }
+}
+
+/// The client's renewing task; ends with the background thread.
+pub(crate) async fn run(core: Arc<Core>) {
+    loop {
+        let now = Moment::now();
+        let plan = core.renewer.plan(now);
+        for call in plan.calls {
+            core.background.spawn(renew(core.clone(), call));
+        }
+        for lost in plan.lost {
+            owed::release(&core, &lost);
+        }
+        let changed = core.renewer.changed.notified();
+        match plan.wake {
+            None => changed.await,
+            Some(at) => {
+                let pause = Moment::now().until(at).min(LOOK_AT_LEAST_EVERY);
+                let _ = tokio::time::timeout(pause, changed).await;
+            }
+        }
+    }
+}
+
+/// One call for several ownerships. It may hang as long as they last: others are renewed beside it.
+async fn renew(core: Arc<Core>, call: Vec<Arc<Ownership>>) {
+    let now = Moment::now();
+    let left = |o: &Arc<Ownership>| o.cell.with(now, |lease| now.until(lease.deadline()));
+    let timeout = call.iter().map(left).max().unwrap_or_default();
+    let suspect_after = call.iter().map(left).min().unwrap_or_default() / 6;
+    let ask = renew_many(&core, &call);
+    let server = core.transport.current();
+    let attempt = core.attempt(&ask, timeout);
+    tokio::pin!(attempt);
+    let heard = tokio::select! {
+        heard = &mut attempt => heard,
+        () = tokio::time::sleep(suspect_after) => {
+            core.transport.move_on(server);
+            attempt.await
+        }
+    };
+    settle(&call, &heard);
+    core.renewer.changed.notify_one();
+}
+
+pub(crate) fn renew_many(core: &Core, call: &[Arc<Ownership>]) -> Ask {
+    let leases = call.iter().flat_map(|ownership| ownership.leases.iter().cloned()).collect();
+    ask_to_renew(core, &call[0].namespace, leases)
+}
+
+pub(crate) fn ask_to_renew(core: &Core, namespace: &str, leases: Vec<LeaseRef>) -> Ask {
+    let request = RenewManyRequest {
+        namespace: namespace.into(),
+        leases,
+        lease_ttl: None,
+        born_at: core.born_at(),
+    };
+    Ask::post("/v1/locks/renew-many", &request)
+}
+
+/// Tells each ownership what became of its part of the call.
+fn settle(call: &[Arc<Ownership>], heard: &Heard) {
+    let now = Moment::now();
+    let answer = match heard {
+        Heard::Done(answer) => serde_json::from_slice::<RenewedMany>(&answer.body)
+            .ok()
+            .map(|many| (answer.sent, many.results)),
+        Heard::Problem(_) | Heard::Nothing(_) => None,
+    };
+    let mut at = 0;
+    for ownership in call {
+        let end = at + ownership.leases.len();
+        let part = answer.as_ref().and_then(|(sent, results)| Some((*sent, results.get(at..end)?)));
+        let verdict = match part {
+            Some((sent, results)) => judge(sent, &ownership.leases, results),
+            None => Err(NotRenewed::Undecided),
+        };
+        ownership.cell.with(now, |lease| match verdict {
+            Ok(term) => lease.renewed(term, now, roll()),
+            Err(why) => lease.not_renewed(why, now, roll()),
+        });
+        at = end;
+    }
+}
+
+/// An ownership is renewed when all of its leases are, and as long as the shortest of them.
+pub(crate) fn judge(
+    sent: Moment,
+    leases: &[LeaseRef],
+    results: &[RenewResult],
+) -> Result<Term, NotRenewed> {
+    let in_order = leases.iter().map(|l| &l.resource).eq(results.iter().map(|r| &r.resource));
+    if !in_order || results.is_empty() {
+        return Err(NotRenewed::Undecided);
+    }
+    let mut term: Option<Term> = None;
+    let mut undecided = None;
+    for result in results {
+        match judge_one(sent, result) {
+            Ok(one) => term = Some(term.map_or(one, |all| shorter(all, one))),
+            Err(lost @ NotRenewed::Lost(_)) => return Err(lost),
+            Err(other) => undecided = Some(other),
+        }
+    }
+    match (undecided, term) {
+        (Some(why), _) => Err(why),
+        (None, term) => term.ok_or(NotRenewed::Undecided),
+    }
+}
+
+fn shorter(one: Term, other: Term) -> Term {
+    Term {
+        sent: one.sent,
+        expires_in: one.expires_in.min(other.expires_in),
+        final_in: one.final_in.into_iter().chain(other.final_in).min(),
+    }
+}
+
+fn judge_one(sent: Moment, result: &RenewResult) -> Result<Term, NotRenewed> {
+    let final_in = result.final_deadline_in_ms.map(Duration::from_millis);
+    match (result.ok, result.code) {
+        (true, _) => {
+            let expires_in = result.expires_in_ms.map(Duration::from_millis);
+            let expires_in = expires_in.ok_or(NotRenewed::Undecided)?;
+            Ok(Term { sent, expires_in, final_in })
+        }
+        (false, Some(ErrorCode::LeaseEnded)) => {
+            let how = result.reason.map_or("unknown", |reason| reason.as_str());
+            Err(NotRenewed::Lost(Loss::Ended(how.into())))
+        }
+        (false, Some(ErrorCode::NotHolder)) => Err(NotRenewed::Lost(Loss::Unknown)),
+        (false, Some(ErrorCode::MaxHoldReached)) => match final_in {
+            // It is held until then, and this answer says so anew.
+            Some(end) => Ok(Term { sent, expires_in: end, final_in }),
+            None => Err(NotRenewed::Final),
+        },
+        (false, _) => Err(NotRenewed::Undecided),
+    }
+}
+
+#[cfg(test)]
+#[path = "renewer_tests.rs"]
+mod tests;
