@@ -153,10 +153,4 @@ impl Calls {
     pub(crate) fn held(&self) -> Vec<CallId> {
         self.held_until.iter().map(|&(_, id)| id).collect()
     }
-
-    /// Open calls, of whatever stage.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.open.len()
-    }
 }

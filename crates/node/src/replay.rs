@@ -56,9 +56,9 @@ pub enum ReplayError {
     #[error("the log's entries lead to {found:?}, its head is {due:?}")]
     Head {
         /// The head.
-        due: Head,
+        due: Box<Head>,
         /// What the entries lead to.
-        found: Head,
+        found: Box<Head>,
     },
 }
 
@@ -104,7 +104,7 @@ pub async fn to(
     if state.head() == head {
         return Ok(state);
     }
-    Err(ReplayError::Head { due: head, found: state.head() })
+    Err(ReplayError::Head { due: Box::new(head), found: Box::new(state.head()) })
 }
 
 fn apply(state: &mut State, sealed: &SealedEntry) -> Result<EventBatch, ReplayError> {

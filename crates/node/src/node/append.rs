@@ -1,0 +1,285 @@
+//! The one append in flight: what goes into the next entry, and what its result means.
+
+use super::{
+    CallId, HEARTBEAT_MS, Node, OVERDUE_SCAN_MS, Output, Phase, ReadId, Settings,
+    admission::{log_unavailable, too_late},
+};
+use crate::{
+    clock::{ClusterClock, Mono, Now, TokenClock, wall_clock_fault},
+    handle::{Reply, Undecided},
+    intake::Pending,
+};
+use sereno_core::{
+    command::{Command, EndDeserted, Operation},
+    entry::{Announce, Body, Entry, Genesis, Head, SealedEntry},
+    ids::Epoch,
+    limits,
+};
+use sereno_log::{Append, Conflict, Slot};
+
+/// First wait before an append is sent again; doubled up to [`RESEND_MS_MAX`].
+const RESEND_MS_MIN: u64 = 50;
+const RESEND_MS_MAX: u64 = 1_000;
+/// Wait after an append that certainly failed, or a wall clock that forbids to lead.
+const RETRY_MS: u64 = 200;
+
+/// The leader's two clocks at its last stamp.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamps {
+    cluster: ClusterClock,
+    tokens: TokenClock,
+}
+
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) entry: Entry,
+    pub(super) sealed: SealedEntry,
+    expected: Head,
+    pub(super) calls: Vec<Option<CallId>>,
+    pub(super) reads: Vec<ReadId>,
+    pub(super) stamps: Stamps,
+    pub(super) sent_at: Mono,
+    /// Its first copy may be, or arrive, in the log.
+    ever_unknown: bool,
+    pub(super) resend_at: Option<Mono>,
+    resend_ms: u64,
+}
+
+impl Node {
+    pub(super) fn next_append_at(&self) -> Mono {
+        let clock = self.stamps.expect("a leader has stamped its announce").cluster;
+        let heartbeat_at = clock.stamped_at().plus_ms(HEARTBEAT_MS);
+        match self.state.next_deadline() {
+            Some(deadline) => heartbeat_at.min(clock.reaches(deadline)),
+            None => heartbeat_at,
+        }
+    }
+
+    pub(super) fn next_append(&mut self, now: Now, out: &mut Vec<Output>) {
+        match self.phase {
+            Phase::Following => self.announce(now, out),
+            Phase::Leading => {
+                self.queue_deserted();
+                let due = self.next_append_at() <= now.mono;
+                if due || !self.intake.is_empty() || !self.reads.is_empty() {
+                    self.append_batch(now.mono, out);
+                }
+            }
+            Phase::Suspect { reloading: false } => {
+                if self.is_leader() {
+                    self.append_body(now.mono, Body::Resign, Vec::new(), out);
+                } else {
+                    self.phase = Phase::Suspect { reloading: true };
+                    out.push(Output::Reload(self.state.head()));
+                }
+            }
+            Phase::Distrusted { told: false } if self.is_leader() => {
+                self.phase = Phase::Distrusted { told: true };
+                let hold = self.own(Operation::HoldTrim);
+                self.append_body(now.mono, Body::Batch(vec![hold]), vec![None], out);
+            }
+            Phase::Distrusted { told: false } => self.announce(now, out),
+            Phase::Stopping if self.is_leader() => {
+                self.append_body(now.mono, Body::Resign, Vec::new(), out);
+            }
+            Phase::Stopping => {
+                self.phase = Phase::Stopped;
+                out.push(Output::Stopped);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the log says that this node, in this start, leads.
+    pub(super) fn is_leader(&self) -> bool {
+        self.state.leader().is_some_and(|leader| leader.writer == self.settings.writer)
+    }
+
+    pub(super) fn own(&self, operation: Operation) -> Command {
+        Command { caller: self.anonymous.clone(), born_at: self.state.time(), operation }
+    }
+
+    pub(super) fn queue_deserted(&mut self) {
+        for _ in 0..limits::BATCH_COMMANDS_MAX {
+            let Some(claim) = self.calls.take_deserted(self.state.time()) else { break };
+            let Some(asked_at) = self.state.asked_at(claim) else { continue };
+            let command = self.own(Operation::EndDeserted(EndDeserted { claim, asked_at }));
+            let bytes = borsh::object_length(&command).expect("a command can be encoded");
+            self.intake.push_own(Pending { call: None, command, bytes });
+        }
+    }
+
+    pub(super) fn announce(&mut self, now: Now, out: &mut Vec<Output>) {
+        if let Some(fault) = wall_clock_fault(now.wall_us) {
+            self.not_ready = Some(fault);
+            self.retry_at = now.mono.plus_ms(RETRY_MS);
+            return;
+        }
+        let is_first = self.state.head() == Head::EMPTY;
+        let Settings { new_log_id: log_id, min_ttl_ms, .. } = self.settings;
+        let genesis = is_first.then_some(Genesis { log_id, min_ttl_ms });
+        let headroom_us = if is_first { limits::TOKEN_HEADROOM_US } else { 0 };
+        let clock = ClusterClock::at_announce(self.state.time(), now.mono);
+        let tokens = TokenClock::new(now.wall_us + headroom_us, now.mono);
+        let address = self.settings.address.clone();
+        let body = Body::Announce(Announce { address, genesis });
+        let stamps = Stamps { cluster: clock, tokens };
+        self.append_stamped(now.mono, stamps, body, Vec::new(), out);
+    }
+
+    pub(super) fn append_batch(&mut self, now: Mono, out: &mut Vec<Output>) {
+        let calls = &self.calls;
+        let mut dropped = Vec::new();
+        let batch = self.intake.take_batch(|pending| {
+            let Some(id) = pending.call else { return true };
+            match calls.get(id) {
+                None => false,
+                Some(call) if call.deadline <= now => {
+                    dropped.push(id);
+                    false
+                }
+                Some(_) => true,
+            }
+        });
+        for id in dropped {
+            self.calls.close(id, self.state.time());
+            out.push(Output::Reply(id, Reply::Undecided(too_late())));
+        }
+        let (ids, commands): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|pending| (pending.call, pending.command)).unzip();
+        for id in ids.iter().flatten() {
+            self.calls.sent(*id);
+        }
+        self.append_body(now, Body::Batch(commands), ids, out);
+    }
+
+    pub(super) fn append_body(
+        &mut self,
+        now: Mono,
+        body: Body,
+        calls: Vec<Option<CallId>>,
+        out: &mut Vec<Output>,
+    ) {
+        let Stamps { cluster, tokens } = self.stamps.expect("a leader has stamped its announce");
+        self.append_stamped(now, Stamps { cluster: cluster.stamp(now), tokens }, body, calls, out);
+    }
+
+    pub(super) fn append_stamped(
+        &mut self,
+        now: Mono,
+        stamps: Stamps,
+        body: Body,
+        calls: Vec<Option<CallId>>,
+        out: &mut Vec<Output>,
+    ) {
+        assert!(self.in_flight.is_none(), "one append at a time");
+        let expected = self.state.head();
+        let position = expected.position.next();
+        let (epoch, log_id) = match &body {
+            Body::Announce(Announce { genesis: Some(genesis), .. }) => {
+                (Epoch(position.0), genesis.log_id)
+            }
+            Body::Announce(_) => (Epoch(position.0), expected.log_id),
+            _ => (expected.epoch, expected.log_id),
+        };
+        let entry = Entry {
+            position,
+            epoch,
+            writer: self.settings.writer.clone(),
+            time: stamps.cluster.time(),
+            token_clock_us: stamps.tokens.at(now),
+            previous: expected.hash,
+            body,
+        };
+        let sealed = entry.seal(log_id);
+        out.push(Output::Append { expected, entry: sealed.clone() });
+        self.scan_at = now.plus_ms(OVERDUE_SCAN_MS);
+        self.in_flight = Some(InFlight {
+            entry,
+            sealed,
+            expected,
+            calls,
+            // Reads that arrive from now on wait for the next append.
+            reads: std::mem::take(&mut self.reads).into_iter().map(|(id, _)| id).collect(),
+            stamps,
+            sent_at: now,
+            ever_unknown: false,
+            resend_at: None,
+            resend_ms: RESEND_MS_MIN,
+        });
+    }
+
+    pub(super) fn resend(&mut self, now: Mono, out: &mut Vec<Output>) {
+        let in_flight = self.in_flight.as_mut().expect("only what is in flight is sent again");
+        in_flight.resend_at = None;
+        in_flight.resend_ms = (in_flight.resend_ms * 2).min(RESEND_MS_MAX);
+        self.scan_at = now.plus_ms(OVERDUE_SCAN_MS);
+        let (expected, entry) = (in_flight.expected, in_flight.sealed.clone());
+        out.push(Output::Append { expected, entry });
+    }
+
+    pub(super) fn appended(&mut self, now: Now, result: Append, out: &mut Vec<Output>) {
+        let mut in_flight = self.in_flight.take().expect("a result belongs to an append");
+        match result {
+            Append::Committed => self.commit(now, in_flight, out),
+            // Its first copy may have landed: that is told by the slot, never by the head alone.
+            Append::Conflict(Conflict { slot: Slot::Entry(hash), .. })
+                if hash == in_flight.sealed.head.hash =>
+            {
+                self.commit(now, in_flight, out);
+            }
+            Append::Conflict(conflict) => self.lost(in_flight, &conflict, out),
+            Append::NotAppended(_) if !in_flight.ever_unknown => {
+                self.not_appended(now.mono, in_flight, out);
+            }
+            Append::NotAppended(_) | Append::Unknown(_) => {
+                in_flight.ever_unknown = true;
+                in_flight.resend_at = Some(now.mono.plus_ms(in_flight.resend_ms));
+                self.not_ready = Some("the log does not answer".into());
+                self.in_flight = Some(in_flight);
+            }
+        }
+    }
+
+    /// The entry is certainly not in the log: its commands were not applied, and time has not passed.
+    pub(super) fn not_appended(&mut self, now: Mono, in_flight: InFlight, out: &mut Vec<Output>) {
+        self.not_ready = Some("the log takes no entries".into());
+        self.end_calls(&in_flight, &log_unavailable(), out);
+        self.retry_at = now.plus_ms(RETRY_MS);
+        // What a batch of its own was to say is said again.
+        if let Phase::Distrusted { told } = &mut self.phase {
+            *told = false;
+        }
+    }
+
+    pub(super) fn end_calls(
+        &mut self,
+        in_flight: &InFlight,
+        undecided: &Undecided,
+        out: &mut Vec<Output>,
+    ) {
+        for &id in in_flight.calls.iter().flatten() {
+            if self.calls.close(id, self.state.time()).is_some() {
+                out.push(Output::Reply(id, Reply::Undecided(undecided.clone())));
+            }
+        }
+        for &id in &in_flight.reads {
+            out.push(Output::ReadFailed(id, log_unavailable()));
+        }
+    }
+
+    /// Somebody else's entry follows on the head that this node knew.
+    pub(super) fn lost(&mut self, in_flight: InFlight, conflict: &Conflict, out: &mut Vec<Output>) {
+        let undecided = match conflict.slot {
+            // Another entry stands there, so this one never will.
+            Slot::Entry(_) => log_unavailable(),
+            // Trimmed, or another log: nobody can know.
+            Slot::Trimmed | Slot::Empty => Undecided::Unknown,
+        };
+        self.end_calls(&in_flight, &undecided, out);
+        let (ours, theirs) = (in_flight.expected, conflict.head);
+        out.push(Output::Halt(format!(
+            "the log was written by somebody else: this node knows head {ours:?}, the log has {theirs:?}"
+        )));
+    }
+}

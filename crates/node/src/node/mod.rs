@@ -1,0 +1,319 @@
+//! The node as a sans-I/O state machine: inputs in, outputs out, time passed in. It has at most one append in
+//! flight; what arrives meanwhile makes up the next entry.
+//!
+//! ```text
+//! Following ──announce──► Leading ──► Stopping ──resign──► Stopped
+//!                          │   ▲
+//!        rehearsal differs ▼   │ equal after a reload
+//!                         Suspect
+//! ```
+
+mod admission;
+mod append;
+mod commit;
+mod pace;
+mod rehearsal;
+
+use crate::{
+    calls::Calls,
+    clock::{Mono, Now},
+    events::EventBatch,
+    handle::{Consistency, Reply, Undecided},
+    intake::{Intake, Rates},
+};
+use append::{InFlight, Stamps};
+use pace::Pace;
+pub(crate) use rehearsal::SnapshotPlan;
+use sereno_core::{
+    State,
+    command::Operation,
+    entry::{EntryHash, Head, SealedEntry, Writer},
+    ids::{ClusterTime, LogId, ObjectId, Position},
+    names::Caller,
+};
+use sereno_log::Append;
+use std::sync::Arc;
+
+/// The leader appends at least one entry in this time: cluster time flows.
+pub const HEARTBEAT_MS: u64 = 500;
+/// How long an append may be under way before its callers' deadlines are looked at.
+const OVERDUE_SCAN_MS: u64 = 100;
+
+/// Numbers calls as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// Numbers reads as they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadId(pub u64);
+
+/// What a node has to know of itself.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This node, in this start of its process.
+    pub writer: Writer,
+    /// Where it can be reached.
+    pub address: String,
+    /// The identity that a new log would get: random bits.
+    pub new_log_id: LogId,
+    /// Shortest TTL of a new log's namespaces that set none.
+    pub min_ttl_ms: u64,
+    /// A rehearsal and snapshot after this time,
+    pub snapshot_interval_ms: u64,
+    /// or after so many bytes of log.
+    pub snapshot_bytes: u64,
+}
+
+/// A call as the node sees it.
+#[derive(Clone, Debug)]
+pub struct NodeCall {
+    /// Its number.
+    pub id: CallId,
+    /// Who asks.
+    pub caller: Caller,
+    /// What for.
+    pub operation: Operation,
+    /// The client's `bornAt`.
+    pub born_at: Option<ClusterTime>,
+    /// When it stops listening.
+    pub deadline: Mono,
+    /// How long an answer `Waiting` is held back.
+    pub hold_ms: u64,
+}
+
+/// What happens to a node.
+#[derive(Debug)]
+pub enum Input {
+    /// A door has taken a request.
+    Call(NodeCall),
+    /// Nobody listens to this call any more.
+    Cancelled(CallId),
+    /// A grant reached nobody.
+    Unheard(ObjectId),
+    /// A read that must not be older than its arrival.
+    Read {
+        /// Its number.
+        id: ReadId,
+        /// How fresh.
+        consistency: Consistency,
+        /// When it stops listening.
+        deadline: Mono,
+    },
+    /// The result of the append in flight.
+    Appended(Append),
+    /// A rehearsal has come to an end.
+    Rehearsed(Rehearsal),
+    /// Two fresh states, made from the last snapshot and the log; `again` is the second one's outcome chain.
+    Reloaded {
+        /// The first.
+        state: Box<State>,
+        /// The second's chain.
+        again: EntryHash,
+    },
+    /// An operator wants it to stop.
+    Stop,
+}
+
+/// How a rehearsal ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// The replay came to the same; its snapshot is saved.
+    Saved(Head),
+    /// The replay came to something else.
+    Differs(Head),
+    /// It could not be done; try again later.
+    Failed(String),
+}
+
+/// What the driver has to do, in this order.
+#[derive(Debug)]
+pub enum Output {
+    /// Send the one append; its result comes back as an input.
+    Append {
+        /// The head it must follow.
+        expected: Head,
+        /// The entry.
+        entry: SealedEntry,
+    },
+    /// Answer a call.
+    Reply(CallId, Reply),
+    /// Run a read on the state, as it is before the next input.
+    ReadReady(ReadId),
+    /// The read cannot be confirmed.
+    ReadFailed(ReadId, Undecided),
+    /// An entry was committed and applied.
+    Committed(Committed),
+    /// Replay from the last snapshot to `head` in the background and compare.
+    Rehearse {
+        /// Where to stop.
+        head: Head,
+        /// What the outcome chain must be there.
+        outcome_chain: EntryHash,
+    },
+    /// Trim the log; only what two snapshots cover goes.
+    Trim(Position),
+    /// Make two fresh states up to `head`.
+    Reload(Head),
+    /// This node leads from here on; the time since it began to try, in nanoseconds.
+    Leads {
+        /// How long it took.
+        took_ns: u64,
+    },
+    /// Stop the process with this message: going on would be wrong.
+    Halt(String),
+    /// The node has stopped as asked.
+    Stopped,
+}
+
+/// An entry that this node wrote, or follows.
+#[derive(Debug)]
+pub struct Committed {
+    /// From sending to knowing.
+    pub took_ns: u64,
+    /// How many commands.
+    pub commands: usize,
+    /// How many bytes.
+    pub bytes: usize,
+    /// What it changed.
+    pub batch: Arc<EventBatch>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not leading; announces.
+    Following,
+    /// Has applied its own announce.
+    Leading,
+    /// A rehearsal differed: answers nothing. Resigns, reloads, and compares again.
+    Suspect { reloading: bool },
+    /// It differed again: only an operator can say what is right.
+    Distrusted { told: bool },
+    /// Ends what is under way, then resigns.
+    Stopping,
+    /// Has stopped.
+    Stopped,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) settings: Settings,
+    state: State,
+    pub(crate) phase: Phase,
+    pub(crate) not_ready: Option<String>,
+    /// The stamps of the last committed entry, if this node wrote it.
+    stamps: Option<Stamps>,
+    in_flight: Option<InFlight>,
+    pub(crate) intake: Intake,
+    rates: Rates,
+    calls: Calls,
+    reads: Vec<(ReadId, Mono)>,
+    anonymous: Caller,
+    /// Nothing is appended before this moment.
+    retry_at: Mono,
+    began_to_try: Mono,
+    pub(crate) applied_at: Mono,
+    scan_at: Mono,
+    pub(crate) snapshot: SnapshotPlan,
+    /// Commands committed and nanoseconds spent on it, lately: for `retryAfterMs`.
+    pace: Pace,
+}
+
+impl Node {
+    /// A node whose state is that of the log's head as read at the start.
+    pub fn new(settings: Settings, state: State, snapshot: Option<Position>, now: Now) -> Self {
+        let snapshot = SnapshotPlan {
+            at: now.mono.plus_ms(settings.snapshot_interval_ms),
+            bytes: 0,
+            rehearsing: false,
+            position: snapshot,
+            saved_at: None,
+        };
+        Self {
+            settings,
+            state,
+            phase: Phase::Following,
+            not_ready: Some("starting".into()),
+            stamps: None,
+            in_flight: None,
+            intake: Intake::default(),
+            rates: Rates::default(),
+            calls: Calls::default(),
+            reads: Vec::new(),
+            anonymous: Caller::new("").expect("anonymous is a caller"),
+            retry_at: now.mono,
+            began_to_try: now.mono,
+            applied_at: now.mono,
+            scan_at: now.mono,
+            snapshot,
+            pace: Pace::default(),
+        }
+    }
+
+    /// The state after the last applied entry.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Takes one input. What follows from all inputs together is decided by [`Self::advance`].
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        match input {
+            Input::Call(call) => self.call(now.mono, call, out),
+            Input::Cancelled(id) => {
+                self.calls.close(id, self.state.time());
+            }
+            Input::Unheard(claim) => {
+                if self.phase == Phase::Leading && !self.calls.is_asked_for(claim) {
+                    self.calls.begin_grace(claim, self.state.time());
+                }
+            }
+            Input::Read { id, consistency, deadline } => match consistency {
+                Consistency::Stale => out.push(Output::ReadReady(id)),
+                Consistency::Consistent => match self.refusal() {
+                    Some(undecided) => out.push(Output::ReadFailed(id, undecided)),
+                    None => self.reads.push((id, deadline)),
+                },
+            },
+            Input::Appended(result) => self.appended(now, result, out),
+            Input::Rehearsed(rehearsal) => self.rehearsed(now.mono, rehearsal, out),
+            Input::Reloaded { state, again } => self.reloaded(now.mono, *state, again),
+            Input::Stop => self.stop(out),
+        }
+    }
+
+    /// Does what is due: call it after inputs, and at [`Self::wake_at`].
+    pub fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
+        while let Some((id, claim)) = self.calls.take_hold_over(now.mono, self.state.time()) {
+            let waiting = self.state.waiting_answer(claim);
+            let outcome = waiting.expect("a claim whose call is held waits until it is settled");
+            out.push(Output::Reply(id, Reply::Decided(outcome)));
+        }
+        self.end_overdue(now.mono, out);
+        match &self.in_flight {
+            Some(in_flight) if in_flight.resend_at.is_some_and(|at| at <= now.mono) => {
+                self.resend(now.mono, out);
+            }
+            Some(_) => {}
+            None if self.retry_at <= now.mono => self.next_append(now, out),
+            None => {}
+        }
+        self.plan_snapshot(now.mono, out);
+    }
+
+    /// When [`Self::advance`] has something to do even if no input comes.
+    pub fn wake_at(&self) -> Option<Mono> {
+        let append_at = match (&self.in_flight, &self.phase) {
+            (Some(in_flight), _) => in_flight.resend_at,
+            (None, Phase::Leading) => Some(self.next_append_at().max(self.retry_at)),
+            (None, Phase::Following | Phase::Suspect { reloading: false } | Phase::Stopping) => {
+                Some(self.retry_at)
+            }
+            (None, Phase::Distrusted { told: false }) => Some(self.retry_at),
+            (None, _) => None,
+        };
+        let scan_at = self.in_flight.is_some().then_some(self.scan_at);
+        let snapshot_at = self.may_rehearse().then_some(self.snapshot.at);
+        let times = [append_at, scan_at, snapshot_at, self.calls.next_hold_over()];
+        times.into_iter().flatten().min()
+    }
+}
