@@ -54,6 +54,8 @@ impl fmt::Display for Loss {
     }
 }
 
+impl std::error::Error for Loss {}
+
 /// The figures of one acknowledged call: a grant, or a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term {

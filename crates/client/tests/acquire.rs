@@ -1,5 +1,7 @@
 //! Acquiring against a scripted service: lost answers, waits, refusals, time-outs, dropped futures.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 mod stub;
 
 use sereno_client::{Client, Error, GuardState, api::ErrorCode};

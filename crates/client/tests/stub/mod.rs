@@ -1,6 +1,7 @@
 //! A scripted HTTP server: it remembers what it was asked and answers as it is told, or does not.
 
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part.
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
 
 use serde_json::{Value, json};
 use std::{
