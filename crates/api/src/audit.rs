@@ -120,8 +120,11 @@ pub struct AuditLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub gap_from: Option<u64>,
-    /// BLAKE3 of the line before, without its line end; 64 zeros at the very first.
+    /// The hash of the line before: BLAKE3 of its bytes up to and without its `","check":`; 64 zeros at the very
+    /// first.
     pub previous: String,
+    /// The first 16 digits of this line's own hash.
+    pub check: String,
 }
 
 /// 200 to `GET /v1/audit`: lines in order.

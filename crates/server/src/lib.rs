@@ -2,6 +2,8 @@
 //!
 //! No rule of the domain lives here. A door translates a protocol into calls of the node and outcomes back.
 
+pub mod audit;
 pub mod config;
 mod logging;
 mod time;
+mod wire;

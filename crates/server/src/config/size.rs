@@ -19,7 +19,9 @@ impl FromStr for ByteSize {
             "MiB" => 20,
             "GiB" => 30,
             _ => {
-                return Err(format!("{text:?} is not a size like 256MiB (units: B, KiB, MiB, GiB)"));
+                return Err(format!(
+                    "{text:?} is not a size like 256MiB (units: B, KiB, MiB, GiB)"
+                ));
             }
         };
         let number: u64 = number.parse().map_err(|_| format!("{text:?} has no sensible number"))?;

@@ -1,0 +1,164 @@
+//! Where the trail ends, after whatever ended the last process.
+//!
+//! A crash leaves at most a torn tail after the last checkpoint, for a checkpoint is answered only after the disk
+//! has it. Such a tail is cut: the node replays the log from before the checkpoint and its lines come again. A
+//! line with a wrong check *before* a checkpoint, or one that is right by itself and names another line than
+//! stands before it, was not left so by a crash: that is damage.
+
+use super::{
+    AuditError, Finding,
+    files::{Files, TrailFile},
+    line::LineHash,
+};
+use sereno_api::{AuditKind, AuditLine};
+use sereno_core::ids::LogId;
+use std::{fs, io, path::PathBuf};
+
+/// Up to where events are recorded: a position and the number of the event in its entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Covered {
+    pub(super) position: u64,
+    pub(super) event: u64,
+}
+
+impl Covered {
+    /// Everything up to and with `position`.
+    pub(super) fn through(position: u64) -> Self {
+        Self { position, event: u64::MAX }
+    }
+
+    /// What a line says is covered.
+    pub(super) fn by(line: &AuditLine) -> Self {
+        match line.event {
+            Some(event) => Self { position: line.position, event },
+            None => Self::through(line.position),
+        }
+    }
+}
+
+/// The end of the trail.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// The file to go on in, and its length; `None`: there is none yet.
+    pub(super) file: Option<(PathBuf, u64)>,
+    pub(super) next_seq: u64,
+    pub(super) hash: LineHash,
+    pub(super) log_id: Option<LogId>,
+    pub(super) covered: Covered,
+}
+
+impl Tail {
+    fn empty() -> Self {
+        Self {
+            file: None,
+            next_seq: 1,
+            hash: LineHash::ZERO,
+            log_id: None,
+            covered: Covered::default(),
+        }
+    }
+}
+
+/// Finds the end; cuts nothing yet.
+pub(super) fn recover(files: &Files) -> Result<Tail, AuditError> {
+    let mut list = at("the folder", files.list())?;
+    while let Some(last) = list.pop() {
+        let bytes = at(&last.name(), fs::read(&last.path))?;
+        let before = match list.last() {
+            Some(file) => at(&file.name(), last_line_hash(file))?,
+            None => None,
+        };
+        match walk(&last, &bytes, before)? {
+            Some(tail) => return Ok(tail),
+            // Not one whole line: the process ended right after it had begun the file.
+            None => at(&last.name(), files.remove(&last))?,
+        }
+    }
+    Ok(Tail::empty())
+}
+
+fn at<T>(folder: &str, result: io::Result<T>) -> Result<T, AuditError> {
+    result.map_err(|error| AuditError::Storage { folder: folder.into(), error })
+}
+
+/// The hash of the last line of a file that is full; its end is not torn, for it was synced before the next began.
+fn last_line_hash(file: &TrailFile) -> io::Result<Option<LineHash>> {
+    let bytes = fs::read(&file.path)?;
+    Ok(lines(&bytes).last().and_then(|(_, line)| LineHash::of_whole(line)))
+}
+
+fn walk(
+    file: &TrailFile,
+    bytes: &[u8],
+    mut before: Option<LineHash>,
+) -> Result<Option<Tail>, AuditError> {
+    let mut tail = Tail { next_seq: file.first, ..Tail::empty() };
+    for (number, (start, line)) in lines(bytes).enumerate() {
+        match fits(line, tail.next_seq, before) {
+            Ok((parsed, hash)) => {
+                if parsed.kind == AuditKind::Log {
+                    tail.log_id = parsed.log_id.as_deref().and_then(LogId::from_hex);
+                }
+                tail.file = Some((file.path.clone(), (start + line.len() + 1) as u64));
+                tail.covered = Covered::by(&parsed);
+                tail.next_seq += 1;
+                tail.hash = hash;
+                before = Some(hash);
+            }
+            Err(Misfit::Torn(_)) if !has_checkpoint(&bytes[start..]) => break,
+            Err(misfit) => {
+                let what = misfit.to_string();
+                return Err(AuditError::Damaged(Finding {
+                    file: file.name(),
+                    line: number + 1,
+                    what,
+                }));
+            }
+        }
+    }
+    Ok(tail.file.is_some().then_some(tail))
+}
+
+/// Whole lines with the places where they begin; what follows the last line end is no line.
+pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', bytes).map(move |end| {
+        let line = (start, &bytes[start..end]);
+        start = end + 1;
+        line
+    })
+}
+
+/// Why a line is not the one that is due.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Misfit {
+    /// Not what was written: a crash, or damage.
+    #[error("{0}")]
+    Torn(String),
+    /// Right by itself, and in the wrong place.
+    #[error("{0}")]
+    Misplaced(String),
+}
+
+/// Parses a line and checks it, its number and the hash it names.
+pub(super) fn fits(
+    line: &[u8],
+    seq: u64,
+    before: Option<LineHash>,
+) -> Result<(AuditLine, LineHash), Misfit> {
+    let torn = || Misfit::Torn("is not what was written: its check does not fit".into());
+    let hash = LineHash::of_whole(line).ok_or_else(torn)?;
+    let parsed: AuditLine = serde_json::from_slice(line)
+        .map_err(|error| Misfit::Misplaced(format!("is not an audit line: {error}")))?;
+    if parsed.seq != seq {
+        return Err(Misfit::Misplaced(format!("has number {} where {seq} was due", parsed.seq)));
+    }
+    if before.is_some_and(|hash| hash.to_hex() != parsed.previous) {
+        return Err(Misfit::Misplaced("names another line than stands before it".into()));
+    }
+    Ok((parsed, hash))
+}
+
+fn has_checkpoint(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"\"kind\":\"checkpoint\"").is_some()
+}

@@ -1,0 +1,89 @@
+//! The core's words as the interface spells them.
+
+use sereno_api as api;
+use sereno_core::{
+    command::Family,
+    outcome::{AbandonedWas, Code, End, NotReleased, WaitEnd},
+    policy::Fencing,
+};
+
+pub(crate) fn code(code: Code) -> api::ErrorCode {
+    match code {
+        Code::InvalidArgument => api::ErrorCode::InvalidArgument,
+        Code::FencingRequired => api::ErrorCode::FencingRequired,
+        Code::NotFound => api::ErrorCode::NotFound,
+        Code::Locked => api::ErrorCode::Locked,
+        Code::WaitTimeout => api::ErrorCode::WaitTimeout,
+        Code::LeaseEnded => api::ErrorCode::LeaseEnded,
+        Code::NotHolder => api::ErrorCode::NotHolder,
+        Code::MaxHoldReached => api::ErrorCode::MaxHoldReached,
+        Code::Abandoned => api::ErrorCode::Abandoned,
+        Code::VersionConflict => api::ErrorCode::VersionConflict,
+        Code::RequestIdReused => api::ErrorCode::RequestIdReused,
+        Code::QueueFull => api::ErrorCode::QueueFull,
+        Code::LimitReached => api::ErrorCode::LimitReached,
+        Code::Overloaded => api::ErrorCode::Overloaded,
+        Code::Unavailable => api::ErrorCode::Unavailable,
+    }
+}
+
+pub(crate) fn end(end: End) -> api::Reason {
+    match end {
+        End::Released => api::Reason::Released,
+        End::Expired => api::Reason::Expired,
+        End::MaxHold => api::Reason::MaxHold,
+        End::Forced => api::Reason::Forced,
+        End::Abandoned => api::Reason::Abandoned,
+    }
+}
+
+pub(crate) fn not_released(why: NotReleased) -> api::Reason {
+    match why {
+        NotReleased::Ended(how) => end(how),
+        NotReleased::Unknown => api::Reason::Unknown,
+    }
+}
+
+pub(crate) fn wait_end(why: WaitEnd) -> api::Reason {
+    match why {
+        WaitEnd::TimedOut => api::Reason::TimedOut,
+        WaitEnd::Deserted => api::Reason::Abandoned,
+        WaitEnd::Restored => api::Reason::Restored,
+    }
+}
+
+pub(crate) fn abandoned_was(was: AbandonedWas) -> api::AbandonedWas {
+    match was {
+        AbandonedWas::Unseen => api::AbandonedWas::Unseen,
+        AbandonedWas::Waiting => api::AbandonedWas::Waiting,
+        AbandonedWas::Granted => api::AbandonedWas::Granted,
+        AbandonedWas::Ended(_) => api::AbandonedWas::Ended,
+        AbandonedWas::Refused(_) => api::AbandonedWas::Refused,
+    }
+}
+
+pub(crate) fn fencing(fencing: Fencing) -> api::Fencing {
+    match fencing {
+        Fencing::Enforced => api::Fencing::Enforced,
+        Fencing::BestEffort => api::Fencing::BestEffort,
+    }
+}
+
+pub(crate) fn to_fencing(fencing: api::Fencing) -> Fencing {
+    match fencing {
+        api::Fencing::Enforced => Fencing::Enforced,
+        api::Fencing::BestEffort => Fencing::BestEffort,
+    }
+}
+
+pub(crate) fn family(family: Family) -> api::Family {
+    match family {
+        Family::Lock => api::Family::Lock,
+        Family::Admin => api::Family::Admin,
+    }
+}
+
+/// A lease's public hash as everybody sees it.
+pub(crate) fn lease_hash(hash: u64) -> String {
+    format!("{hash:016x}")
+}
