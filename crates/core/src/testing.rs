@@ -72,6 +72,18 @@ impl Scribe {
         applied
     }
 
+    /// Another process takes over: its announce, with its own idea of the time of day.
+    pub fn lead(&mut self, node_id: &str, wall_us: u64) -> Applied {
+        self.writer = Writer { node_id: node_id.into(), start: self.writer.start + 1 };
+        self.wall_us = wall_us;
+        self.write(0, Body::Announce(Announce { address: node_id.into(), genesis: None }))
+    }
+
+    /// The leader's wall clock as of the last entry.
+    pub fn wall_us(&self) -> u64 {
+        self.wall_us
+    }
+
     /// One entry with these operations, `after_ms` later.
     pub fn batch(&mut self, after_ms: u64, operations: Vec<Operation>) -> Applied {
         let born_at = self.state.time();

@@ -1,0 +1,28 @@
+//! The rules of DESIGN.md, each as a script with the answers written below each line. `script` has the language.
+
+mod bounds;
+mod delays;
+mod deserted;
+mod ends;
+mod line;
+mod locks;
+mod memory;
+mod misfits;
+mod namespaces;
+mod print;
+mod renewals;
+mod restore;
+mod script;
+mod several;
+mod time;
+mod tokens;
+mod waiting;
+
+use script::World;
+
+/// Runs a script in a fresh log and compares what it prints.
+fn check(script: &str, expected: expect_test::Expect) {
+    let mut world = World::new();
+    world.run(script);
+    expected.assert_eq(world.printed());
+}
