@@ -385,6 +385,11 @@ impl State {
     }
 
     pub(super) fn abandon(&mut self, caller: &Caller, op: &Abandon) -> Outcome {
+        if op.family != Family::Lock {
+            self.next_revision();
+            let invalid = Invalid::new("family", "operators' writes are decided at once, and stay");
+            return self.decided(None, Err(invalid.into()));
+        }
         let known = self.recall_by_id(caller, &op.namespace, op.family, &op.request_id);
         self.next_revision();
         let was = match known {
@@ -410,7 +415,7 @@ impl State {
             Fate::Refused(code) => AbandonedWas::Refused(code),
             Fate::WaitEnded(_) => AbandonedWas::Refused(Code::WaitTimeout),
             Fate::Forbidden => AbandonedWas::Refused(Code::Abandoned),
-            Fate::Done => unreachable!("operators' writes are not abandoned"),
+            Fate::Done => unreachable!("operators' writes are another family"),
         }
     }
 

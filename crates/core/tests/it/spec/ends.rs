@@ -271,3 +271,27 @@ fn operators_writes_are_another_family_of_request_ids() {
         "#]],
     );
 }
+
+#[test]
+fn operators_writes_are_not_abandoned() {
+    check(
+        "
+        acquire a id:1
+        force-release a T1 id:9
+        abandon id:9 family:admin
+        abandon id:8 family:admin
+        force-release a T1 id:9",
+        expect![[r#"
+            acquire a id:1
+                r1: granted a T1 for 30s
+            force-release a T1 id:9
+                r2: force-released T1
+            abandon id:9 family:admin
+                r3: InvalidArgument family: operators' writes are decided at once, and stay
+            abandon id:8 family:admin
+                r4: InvalidArgument family: operators' writes are decided at once, and stay
+            force-release a T1 id:9
+                r5 as r2: force-released T1
+        "#]],
+    );
+}
