@@ -138,6 +138,14 @@ pub enum Misfit {
         /// Time met.
         found: ClusterTime,
     },
+    /// The token clock lies beyond all tokens: the next grant could not be given one.
+    #[error("entry {position} says token clock {found}; tokens end at {}", limits::TOKEN_MAX)]
+    TokenClock {
+        /// Of the entry.
+        position: Position,
+        /// The clock met.
+        found: u64,
+    },
     /// The first entry must found the log, and no other may.
     #[error("entry {0}: the first entry of a log, and no other, is an announce with a log id")]
     Genesis(Position),
@@ -223,6 +231,9 @@ impl State {
         let time = self.time..=self.time.plus(limits::MAX_STEP_MS);
         if !time.contains(&entry.time) {
             return Err(Misfit::Time { position, before: self.time, found: entry.time });
+        }
+        if entry.token_clock_us > limits::TOKEN_MAX {
+            return Err(Misfit::TokenClock { position, found: entry.token_clock_us });
         }
         let genesis = match &entry.body {
             Body::Announce(announce) => announce.genesis.is_some(),

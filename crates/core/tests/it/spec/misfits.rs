@@ -155,3 +155,13 @@ fn an_announce_makes_its_writer_the_leader_from_its_own_position() {
     let writer = Writer { node_id: "n2".into(), start: 2 };
     assert_eq!(scribe.state.leader().unwrap().writer, writer);
 }
+
+#[test]
+fn a_token_clock_beyond_all_tokens() {
+    // Applied, it would stop every node at its next grant, and again after each restart.
+    for clock in [1 << 53, u64::MAX] {
+        let misfit = refused(&mut begun(), batch(), |entry| entry.token_clock_us = clock);
+        assert_eq!(misfit, Misfit::TokenClock { position: Position(7), found: clock });
+        refused(&mut begun(), announce(None), |entry| entry.token_clock_us = clock);
+    }
+}
