@@ -149,7 +149,10 @@ impl State {
         assert!(holding.ended.is_none(), "a holding ends once");
         holding.ended = Some(end);
         let (name, token) = (holding.resource.clone(), holding.token);
-        claim.spent = claim.spent.or(Some(end));
+        if claim.spent.is_none() {
+            claim.spent = Some(end);
+            self.memory.spent(claim.record, self.revision);
+        }
 
         let namespace = &mut self.namespaces[namespace_id as usize];
         let resource = namespace.resources.get_mut(&name).expect("what is held is known");

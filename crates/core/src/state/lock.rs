@@ -362,8 +362,10 @@ impl State {
                     None => Ok((id, index)),
                 }
             }
-            Fate::Ended(end) => Err(lease_ended(end, record.token)),
-            _ => Err(stranger()),
+            _ => match record.ended(&lease.resource) {
+                Some((end, token)) => Err(lease_ended(end, token)),
+                None => Err(stranger()),
+            },
         }
     }
 

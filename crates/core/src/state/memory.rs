@@ -4,7 +4,7 @@
 use crate::{
     command::{Acquire, AcquireAll, Family, ForceRelease, SetTokenFloor},
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
-    names::{Caller, NamespaceName, RequestId},
+    names::{Caller, NamespaceName, RequestId, ResourceName},
     outcome::{Code, End, WaitEnd},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -101,6 +101,36 @@ pub(super) struct Record {
     pub(super) fate: Fate,
     /// Whose memory it counts in.
     pub(super) namespace: u32,
+    /// How each resource of an ended AcquireAll ended, in the order asked for.
+    pub(super) parts: Option<Box<[Part]>>,
+}
+
+/// One resource of an ended AcquireAll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub(super) struct Part {
+    resource: u64,
+    end: End,
+}
+
+impl Part {
+    pub(super) fn new(resource: &ResourceName, end: End) -> Self {
+        Self { resource: Self::hash(resource), end }
+    }
+
+    fn hash(resource: &ResourceName) -> u64 {
+        slot_hash(&Fingerprint::of(resource.as_str().as_bytes()).0)
+    }
+}
+
+impl Record {
+    /// How a resource of this ended request ended, and its token; `None`: the request was about others.
+    pub(super) fn ended(&self, resource: &ResourceName) -> Option<(End, Token)> {
+        let Fate::Ended(end) = self.fate else { return None };
+        let Some(parts) = &self.parts else { return Some((end, self.token)) };
+        let hash = Part::hash(resource);
+        let index = parts.iter().position(|part| part.resource == hash)?;
+        Some((parts[index].end, Token(self.token.0 + index as u64)))
+    }
 }
 
 /// A record's place in the table.
@@ -185,18 +215,30 @@ impl ReplyMemory {
         (record.token, record.revision) = (token, revision);
     }
 
-    /// A live request has come to its end; it is forgotten at `forget_at`.
+    /// The first resource of a live request has ended: from here on the request is answered so.
+    pub(super) fn spent(&mut self, id: RecordId, revision: Revision) {
+        let record = &mut self.records[id.0 as usize];
+        assert!(matches!(record.fate, Fate::Live(_)), "only a live request is spent");
+        record.revision = revision;
+    }
+
+    /// A live request has come to its end; it is forgotten at `forget_at`. That of a grant began to be answered
+    /// when it was spent.
     pub(super) fn ended(
         &mut self,
         id: RecordId,
         fate: Fate,
         revision: Revision,
+        parts: Option<Box<[Part]>>,
         forget_at: ClusterTime,
     ) {
         let record = &mut self.records[id.0 as usize];
         assert!(matches!(record.fate, Fate::Live(_)), "a request ends once");
         assert!(!matches!(fate, Fate::Live(_)), "an end is an end");
-        (record.fate, record.revision) = (fate, revision);
+        if !matches!(fate, Fate::Ended(_)) {
+            record.revision = revision;
+        }
+        (record.fate, record.parts) = (fate, parts);
         self.forget_at(id, forget_at);
     }
 
@@ -226,6 +268,7 @@ impl ReplyMemory {
                 .expect("every record with a lease is found by it")
                 .remove();
         }
+        self.records[index as usize].parts = None;
         self.vacant.push(index);
         Some(namespace)
     }

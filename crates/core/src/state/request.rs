@@ -2,8 +2,8 @@
 
 use super::{
     DEFAULT_NAMESPACE, State,
-    claim::Claim,
-    memory::{Content, Fate, Fingerprint, Record, RecordId},
+    claim::{Claim, Holding},
+    memory::{Content, Fate, Fingerprint, Part, Record, RecordId},
 };
 use crate::{
     command::Family,
@@ -126,6 +126,7 @@ impl State {
             revision: self.revision,
             fate,
             namespace,
+            parts: None,
         })
     }
 
@@ -222,13 +223,21 @@ impl State {
     /// A claim has come to its end: so has its request.
     pub(super) fn end_request(&mut self, claim: &Claim, fate: Fate) {
         let policy = &self.namespaces[claim.namespace as usize].policy;
+        // Of an AcquireAll one lost otherwise is enough to remember it as such.
+        let is_released = |holding: &Holding| holding.ended == Some(End::Released);
         let kept_ms = match fate {
-            Fate::Ended(End::Released) | Fate::WaitEnded(_) | Fate::Refused(_) => {
-                policy.reply_refusals_ms
-            }
-            _ => policy.reply_endings_ms,
+            Fate::Ended(_) if !claim.holdings.iter().all(is_released) => policy.reply_endings_ms,
+            _ => policy.reply_refusals_ms,
         };
-        self.memory.ended(claim.record, fate, self.revision, self.time.plus(kept_ms));
+        let parts = match fate {
+            Fate::Ended(_) if claim.holdings.len() > 1 => {
+                let ended = |of: &Holding| of.ended.map(|end| Part::new(&of.resource, end));
+                claim.holdings.iter().map(ended).collect()
+            }
+            _ => None,
+        };
+        let forget_at = self.time.plus(kept_ms);
+        self.memory.ended(claim.record, fate, self.revision, parts, forget_at);
     }
 }
 

@@ -43,7 +43,7 @@ fn all_or_none_with_one_lease_and_a_token_each() {
             get b
                 1 T1 held 0s, 20s left; queue []
             acquire-all b,a,c id:1 ttl:10s
-                r4 as r1: LeaseEnded released T1
+                r4 as r3: LeaseEnded released T1
             renew a #1
                 r5: LeaseEnded released T2
             renew c #1
@@ -55,7 +55,7 @@ fn all_or_none_with_one_lease_and_a_token_each() {
                 r8: released
                 * r8 lock/default/c 1: ended T3 released held 0s
             acquire-all b,a,c id:1 ttl:10s
-                r9 as r8: LeaseEnded released T1
+                r9 as r3: LeaseEnded released T1
         "#]],
     );
 }
@@ -217,7 +217,7 @@ fn a_forced_release_ends_only_the_one() {
             renew b #1
                 r4: renewed T2 for 30s
             acquire-all a,b id:1
-                r5 as r1: LeaseEnded forced T1
+                r5 as r2: LeaseEnded forced T1
         "#]],
     );
 }
@@ -242,6 +242,92 @@ fn leases_are_counted_one_by_one() {
                 r4: granted c T3 for 30s
             acquire d id:4
                 r5: LimitReached maxLeases is 3, retry in 1s
+        "#]],
+    );
+}
+
+#[test]
+fn a_part_lost_otherwise_is_remembered_as_long_as_any_other_loss() {
+    check(
+        "
+        acquire-all a,b id:1 ttl:10s
+        release a #1
+        pass 10s
+        -- b expired: 5 min count, not the 90 s of the release
+        pass 91s
+        renew b #1",
+        expect![[r#"
+            acquire-all a,b id:1 ttl:10s
+                r1: granted a T1, b T2 for 10s
+            release a #1
+                r2: released
+            pass 10s
+                (1 due ended)
+            -- b expired: 5 min count, not the 90 s of the release
+            pass 91s
+            renew b #1
+                r4: LeaseEnded expired T2
+        "#]],
+    );
+}
+
+#[test]
+fn the_answer_of_a_spent_request_stays_the_same() {
+    check(
+        "
+        acquire-all a,b id:1 ttl:10s
+        release a #1
+        acquire-all a,b id:1 ttl:10s
+        release b #1
+        acquire-all a,b id:1 ttl:10s",
+        expect![[r#"
+            acquire-all a,b id:1 ttl:10s
+                r1: granted a T1, b T2 for 10s
+            release a #1
+                r2: released
+            acquire-all a,b id:1 ttl:10s
+                r3 as r2: LeaseEnded released T1
+            release b #1
+                r4: released
+            acquire-all a,b id:1 ttl:10s
+                r5 as r2: LeaseEnded released T1
+        "#]],
+    );
+}
+
+#[test]
+fn each_resource_is_remembered_with_its_own_end_and_token() {
+    check(
+        "
+        acquire-all a,b,c id:1 ttl:10s
+        release a #1
+        force-release b T2 id:9
+        snapshot
+        pass 10s
+        snapshot
+        renew-many a#1,b#1,c#1,d#1
+        release b #1
+        release d #1
+        acquire-all a,b,c id:1 ttl:10s",
+        expect![[r#"
+            acquire-all a,b,c id:1 ttl:10s
+                r1: granted a T1, b T2, c T3 for 10s
+            release a #1
+                r2: released
+            force-release b T2 id:9
+                r3: force-released T2
+            snapshot
+            pass 10s
+                (1 due ended)
+            snapshot
+            renew-many a#1,b#1,c#1,d#1
+                r5: LeaseEnded released T1 | LeaseEnded forced T2 | LeaseEnded expired T3 | NotHolder
+            release b #1
+                r6: not released: forced
+            release d #1
+                r7: not released: unknown
+            acquire-all a,b,c id:1 ttl:10s
+                r8 as r2: LeaseEnded released T1
         "#]],
     );
 }

@@ -184,7 +184,7 @@ fn a_spent_grant_is_known_as_such_before_it_is_swept() {
             abandon id:2
                 r2008: abandoned, was ended: expired
             renew-many c#3,d#3
-                r2010: LeaseEnded expired T3 | LeaseEnded expired T3
+                r2010: LeaseEnded expired T3 | LeaseEnded expired T4
             desert id:1
                 r2011: left alone
                 (1003 due ended)
