@@ -36,6 +36,7 @@ use sereno_core::{
     entry::{EntryHash, Head, SealedEntry},
     ids::Position,
 };
+use std::fmt;
 
 /// What became of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,12 +84,18 @@ pub enum Read {
 }
 
 /// A verified state at a head, as opaque bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The head whose state this is.
     pub head: Head,
     /// The core's encoding.
     pub bytes: Bytes,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Snapshot({:?}, {} bytes)", self.head, self.bytes.len())
+    }
 }
 
 /// What an operator wants to know of an engine.

@@ -50,6 +50,11 @@ pub(crate) fn take_u64(bytes: &mut &[u8]) -> Option<u64> {
     take(bytes).map(u64::from_le_bytes)
 }
 
+/// The next number that may be negative.
+pub(crate) fn take_i64(bytes: &mut &[u8]) -> Option<i64> {
+    take(bytes).map(i64::from_le_bytes)
+}
+
 /// Adds the check.
 pub(crate) fn seal(purpose: &str, mut data: Vec<u8>) -> Vec<u8> {
     let check = check(purpose, &data);

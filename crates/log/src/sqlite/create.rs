@@ -28,13 +28,15 @@ pub(super) fn create(
     let doing = "creating log.db";
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).doing(doing)?;
+    let mut state = state;
     database::create_schema(&transaction, &state)?;
     if let Some(snapshot) = snapshot {
         let stored = Stored::of(1, snapshot, CHUNK_BYTES);
         for (number, bytes) in snapshot.bytes.chunks(CHUNK_BYTES).enumerate() {
             stored.insert_chunk(&transaction, number as u64, bytes)?;
         }
-        stored.publish(&transaction)?;
+        state = stored.publish(&transaction, state)?;
+        state.store(&transaction)?;
     }
     transaction.commit().doing(doing)?;
     folder::sync(dir)?;
@@ -53,7 +55,8 @@ pub fn create_from_snapshot(dir: &Path, snapshot: &Snapshot) -> Result<(), LogEr
     let mark = dir.join(RESTORING_FILE);
     File::create(&mark).map_err(|error| failure::io("marking the restore", &error))?;
     folder::sync(dir)?;
-    let state = LogState { head: snapshot.head, first: snapshot.head.position.next(), changes: 0 };
+    let first = snapshot.head.position.next();
+    let state = LogState { head: snapshot.head, first, ..LogState::NEW };
     create(dir, state, Some(snapshot))?;
     std::fs::remove_file(&mark).map_err(|error| failure::io("ending the restore", &error))?;
     folder::sync(dir)?;

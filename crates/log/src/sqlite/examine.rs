@@ -253,10 +253,7 @@ fn check_snapshots(
     state: &LogState,
     examined: &mut Examined,
 ) -> Result<(), LogError> {
-    let stored = snapshots::list(connection)?;
-    if stored.len() > snapshots::KEPT {
-        examined.add(Finding::damage(&format!("log.db, snapshots: there are {}", stored.len())));
-    }
+    let stored = snapshots::list(connection, state)?;
     let mut newest_sound = Position(0);
     for snapshot in stored {
         let check = snapshot.check(connection);

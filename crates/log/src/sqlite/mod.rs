@@ -39,6 +39,7 @@ use sereno_core::{
     ids::Position,
 };
 use side::SideFile;
+use state::LogState;
 use std::{
     path::{Path, PathBuf},
     sync::mpsc::{Sender, channel},
@@ -186,7 +187,8 @@ impl Log for SqliteLog {
 
     async fn latest_snapshot(&self) -> Result<Option<Snapshot>, LogError> {
         let newest = |connection: &rusqlite::Connection| {
-            let newest = snapshots::list(connection)?.pop();
+            let state = LogState::load(connection)?;
+            let newest = snapshots::list(connection, &state)?.pop();
             newest.map(|stored| stored.load(connection)).transpose()
         };
         self.snapshots.ask(newest).await
@@ -205,10 +207,12 @@ impl Log for SqliteLog {
         let usage = move |connection: &rusqlite::Connection| {
             let size =
                 |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
+            let state = LogState::load(connection)?;
+            let newest = snapshots::list(connection, &state)?.pop();
             Ok(Usage {
                 bytes: size(database::FILE) + size("log.db-wal"),
-                first: state::LogState::load(connection)?.first,
-                snapshot: snapshots::list(connection)?.last().map(|stored| stored.head.position),
+                first: state.first,
+                snapshot: newest.map(|stored| stored.head.position),
             })
         };
         self.entries.ask(usage).await

@@ -59,19 +59,22 @@ impl ReadOnlyLog {
 
     /// Heads of the snapshots kept, oldest first.
     pub fn snapshots(&self) -> Result<Vec<Head>, LogError> {
-        Ok(snapshots::list(&self.connection)?.iter().map(|stored| stored.head).collect())
+        Ok(snapshots::list(&self.connection, &self.state)?
+            .iter()
+            .map(|stored| stored.head)
+            .collect())
     }
 
     /// The snapshot of exactly this head.
     pub fn snapshot(&self, head: Head) -> Result<Option<Snapshot>, LogError> {
-        let stored = snapshots::list(&self.connection)?;
+        let stored = snapshots::list(&self.connection, &self.state)?;
         let stored = stored.into_iter().find(|stored| stored.head == head);
         stored.map(|stored| stored.load(&self.connection)).transpose()
     }
 
     /// The newest snapshot.
     pub fn latest_snapshot(&self) -> Result<Option<Snapshot>, LogError> {
-        let newest = snapshots::list(&self.connection)?.pop();
+        let newest = snapshots::list(&self.connection, &self.state)?.pop();
         newest.map(|stored| stored.load(&self.connection)).transpose()
     }
 }

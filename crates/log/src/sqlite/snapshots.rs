@@ -3,15 +3,13 @@
 //! Chunks are committed one by one between appends, so that saving a large snapshot never stops the log. Until
 //! the last transaction nothing refers to them; what a crash leaves behind is swept away.
 
-use super::{database::CHUNK_BITS, failure::Doing};
+use super::{database::CHUNK_BITS, failure::Doing, state::LogState};
 use crate::{LogError, Snapshot, record};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension};
 use sereno_core::entry::{EntryHash, Head};
 
 const PURPOSE: &str = "sereno log snapshot";
-/// Snapshots that are kept.
-pub(super) const KEPT: usize = 2;
 
 /// What a row of `snapshots` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +52,7 @@ impl Stored {
         let mut data = record::unseal(PURPOSE, sealed)?;
         Some(Self {
             head: record::take_head(&mut data)?,
-            id: i64::from_le_bytes(record::take(&mut data)?),
+            id: record::take_i64(&mut data)?,
             length: record::take_u64(&mut data)?,
             chunks: record::take_u64(&mut data)?,
             hash: EntryHash(record::take(&mut data)?),
@@ -117,26 +115,27 @@ impl Stored {
         Ok(())
     }
 
-    /// Makes it the newest, and forgets those beyond the [`KEPT`] newest and the one it replaces. Part of the
-    /// current transaction.
-    pub(super) fn publish(&self, connection: &Connection) -> Result<(), LogError> {
+    /// Makes it the newest, and forgets those beyond the one before, and the one of the same position that it
+    /// replaces. Returns the state that says so. Part of the current transaction.
+    pub(super) fn publish(
+        &self,
+        connection: &Connection,
+        state: LogState,
+    ) -> Result<LogState, LogError> {
         let doing = "publishing a snapshot";
-        let earlier = list(connection)?;
+        let mut kept = list(connection, &state)?;
+        kept.retain(|stored| stored.head.position < self.head.position);
+        let older = kept.pop().map_or(0, |stored| stored.id);
+        connection.execute("DELETE FROM snapshots WHERE id <> ?1", [older]).doing(doing)?;
         connection
             .execute("INSERT INTO snapshots (id, record) VALUES (?1, ?2)", (self.id, self.encode()))
             .doing(doing)?;
-        let (same, older): (Vec<_>, Vec<_>) =
-            earlier.into_iter().partition(|stored| stored.head.position == self.head.position);
-        let too_many = (older.len() + 1).saturating_sub(KEPT);
-        for stored in same.iter().chain(&older[..too_many]) {
-            connection.execute("DELETE FROM snapshots WHERE id = ?1", [stored.id]).doing(doing)?;
-        }
-        Ok(())
+        Ok(LogState { snapshots: [older, self.id], ..state })
     }
 }
 
-/// All that are kept, oldest first.
-pub(super) fn list(connection: &Connection) -> Result<Vec<Stored>, LogError> {
+/// The two or fewer that are kept, oldest first.
+pub(super) fn list(connection: &Connection, state: &LogState) -> Result<Vec<Stored>, LogError> {
     let doing = "listing snapshots";
     let mut select =
         connection.prepare_cached("SELECT id, record FROM snapshots ORDER BY id").doing(doing)?;
@@ -152,6 +151,13 @@ pub(super) fn list(connection: &Connection) -> Result<Vec<Stored>, LogError> {
                 return Err(LogError::Damaged(what));
             }
         }
+    }
+    let found = all.iter().map(|stored| stored.id);
+    if !found.eq(state.snapshots.into_iter().filter(|id| *id != 0)) {
+        return Err(LogError::Damaged(format!(
+            "log.db, snapshots: there are {}, not the ones of the log's state",
+            all.len()
+        )));
     }
     Ok(all)
 }

@@ -16,11 +16,15 @@ pub(super) struct LogState {
     pub(super) first: Position,
     /// Transactions that changed what the log says: see [`super::side`].
     pub(super) changes: u64,
+    /// Ids of the snapshots that are kept, the older first; 0 for none. A page of zeros reads as an empty table:
+    /// so it is said here what must be in it.
+    pub(super) snapshots: [i64; 2],
 }
 
 impl LogState {
     /// Of a log that was just created.
-    pub(super) const NEW: Self = Self { head: Head::EMPTY, first: Position(1), changes: 0 };
+    pub(super) const NEW: Self =
+        Self { head: Head::EMPTY, first: Position(1), changes: 0, snapshots: [0; 2] };
 
     /// One change later.
     pub(super) fn changed(self) -> Self {
@@ -31,6 +35,7 @@ impl LogState {
         let mut data = record::encode_head(&self.head).to_vec();
         data.extend_from_slice(&self.first.0.to_le_bytes());
         data.extend_from_slice(&self.changes.to_le_bytes());
+        self.snapshots.iter().for_each(|id| data.extend_from_slice(&id.to_le_bytes()));
         record::seal(PURPOSE, data)
     }
 
@@ -40,6 +45,7 @@ impl LogState {
             head: record::take_head(&mut data)?,
             first: Position(record::take_u64(&mut data)?),
             changes: record::take_u64(&mut data)?,
+            snapshots: [record::take_i64(&mut data)?, record::take_i64(&mut data)?],
         })
     }
 

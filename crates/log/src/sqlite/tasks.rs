@@ -95,16 +95,14 @@ impl Writer {
             saving.next_chunk += 1;
             return Ok(false);
         }
-        self.change(0, |transaction, state| {
-            stored.publish(transaction)?;
-            Ok((Some(state), true))
-        })
-        .map_err(Failed::into_error)
+        self.change(0, |transaction, state| Ok((Some(stored.publish(transaction, state)?), true)))
+            .map_err(Failed::into_error)
     }
 
     /// Tasks run one after the other and appends only add, so what holds before the first chunk holds at the end.
     fn check_snapshot(&self, snapshot: &Snapshot) -> Result<(), LogError> {
-        let newest = snapshots::list(self.connection())?.last().map(|stored| stored.head);
+        let newest =
+            snapshots::list(self.connection(), self.state())?.last().map(|stored| stored.head);
         fit::unfit_snapshot(&self.state().head, newest.as_ref(), snapshot)?;
         match entries::load(self.connection(), self.state(), snapshot.head.position)? {
             Some(entry) if entry.head != snapshot.head => Err(LogError::Refused(format!(
@@ -118,7 +116,7 @@ impl Writer {
     /// The first position that can be read when all that may go is gone.
     fn trim_step(&mut self, up_to: Position) -> Result<Option<Position>, LogError> {
         let first = self.state().first;
-        let end = match &snapshots::list(self.connection())?[..] {
+        let end = match &snapshots::list(self.connection(), self.state())?[..] {
             [older, _newer] => up_to.min(older.head.position),
             _ => return Ok(Some(first)),
         };
