@@ -230,7 +230,7 @@ impl State {
         let waiters =
             of.resources.get(&ask.resources[0]).map_or(0, |resource| resource.queue.len());
         let refusal = if waiters >= limits::WAITERS_PER_RESOURCE_MAX {
-            queue_full()
+            self.queue_full()
         } else if of.waiters >= of.policy.max_waiters {
             self.limit_reached("maxWaiters", of.policy.max_waiters)
         } else {
@@ -241,9 +241,19 @@ impl State {
     }
 
     fn limit_reached(&self, limit: &str, max: u64) -> Refusal {
-        let sweep_pending = self.due().objects > 0;
-        let detail = Detail::Limit { limit: limit.into(), max, sweep_pending };
-        Refusal::new(Code::LimitReached).with(detail).retry_after(1_000)
+        Refusal::new(Code::LimitReached).with(self.limit(limit, max)).retry_after(1_000)
+    }
+
+    fn queue_full(&self) -> Refusal {
+        let max = limits::WAITERS_PER_RESOURCE_MAX as u64;
+        let detail = self.limit("waiters of one resource", max);
+        Refusal::new(Code::QueueFull).with(detail).retry_after(1_000)
+    }
+
+    /// Counters fall when objects are swept: while any is due, the count may be about to.
+    fn limit(&self, limit: &str, max: u64) -> Detail {
+        let sweep_pending = self.next_deadline().is_some_and(|deadline| deadline <= self.time);
+        Detail::Limit { limit: limit.into(), max, sweep_pending }
     }
 
     /// A refusal by an operator's rule is an event.
@@ -258,7 +268,7 @@ impl State {
         let policy = &self.namespaces[namespace as usize].policy;
         match code {
             Code::Locked => locked(self.in_the_way(namespace, ask.resources)),
-            Code::QueueFull => queue_full(),
+            Code::QueueFull => self.queue_full(),
             Code::LimitReached if ask.wait_timeout_ms == 0 => {
                 self.limit_reached("maxLeases", policy.max_leases)
             }
@@ -497,11 +507,4 @@ fn locked(in_the_way: Vec<InTheWay>) -> Refusal {
     };
     let retry_after_ms = in_the_way.iter().map(frees_in_ms).max().unwrap_or(0);
     Refusal::new(Code::Locked).with(Detail::Locked(in_the_way)).retry_after(retry_after_ms)
-}
-
-fn queue_full() -> Refusal {
-    let max = limits::WAITERS_PER_RESOURCE_MAX as u64;
-    let detail =
-        Detail::Limit { limit: "waiters of one resource".into(), max, sweep_pending: false };
-    Refusal::new(Code::QueueFull).with(detail).retry_after(1_000)
 }

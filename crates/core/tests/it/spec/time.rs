@@ -391,3 +391,33 @@ fn lock_delay_is_used_up_by_a_late_sweep() {
         "#]],
     );
 }
+
+#[test]
+fn a_full_queue_of_due_waiters_says_that_the_sweep_is_pending() {
+    check(
+        "
+        fill 1000 ttl:5s
+        acquire a id:1 ttl:1h
+        fill-waits a 10000 wait:5s
+        acquire a id:2 wait:5s
+        pass 4s
+        { 1s
+        acquire a id:3 wait:5s
+        }",
+        expect![[r#"
+            fill 1000 ttl:5s
+                1000 of 1000
+            acquire a id:1 ttl:1h
+                r1001: granted a T1 for 1h
+            fill-waits a 10000 wait:5s
+                10000 of 10000
+            acquire a id:2 wait:5s
+                r11002: QueueFull waiters of one resource is 10000, retry in 1s
+            pass 4s
+            { 1s
+            acquire a id:3 wait:5s
+                r12003: QueueFull waiters of one resource is 10000, sweep pending, retry in 1s
+                (1000 due ended)
+        "#]],
+    );
+}
