@@ -64,7 +64,7 @@ impl State {
                 return self.reused();
             }
             let done = |floor| Done::TokenFloorSet { floor };
-            return self.replay(known, done, |state, code| match state.check_floor(op.floor) {
+            return self.replay(known, done, |state, _, code| match state.check_floor(op.floor) {
                 Err(invalid) => invalid.into(),
                 Ok(()) => Refusal::new(code),
             });

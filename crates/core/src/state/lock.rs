@@ -92,7 +92,9 @@ impl State {
             return self.reused();
         }
         let not_a_lock = |_| unreachable!("operators' writes are another family");
-        self.replay(known, not_a_lock, |state, code| state.refusal_again(code, request, ask))
+        self.replay(known, not_a_lock, |state, fate, code| {
+            state.refusal_again(fate, code, request, ask)
+        })
     }
 
     fn ask_anew(&mut self, request: &Request, ask: &Ask) -> Result<Done, No> {
@@ -229,15 +231,15 @@ impl State {
         let of = &self.namespaces[namespace as usize];
         let waiters =
             of.resources.get(&ask.resources[0]).map_or(0, |resource| resource.queue.len());
-        let refusal = if waiters >= limits::WAITERS_PER_RESOURCE_MAX {
-            self.queue_full()
+        let no = if waiters >= limits::WAITERS_PER_RESOURCE_MAX {
+            No::Remember(self.queue_full())
         } else if of.waiters >= of.policy.max_waiters {
-            self.limit_reached("maxWaiters", of.policy.max_waiters)
+            No::TooManyWaiters(self.limit_reached("maxWaiters", of.policy.max_waiters))
         } else {
             return Ok(());
         };
-        self.note_refusal(namespace, ask, refusal.code);
-        Err(refusal.into())
+        self.note_refusal(namespace, ask, no.code());
+        Err(no)
     }
 
     fn limit_reached(&self, limit: &str, max: u64) -> Refusal {
@@ -263,16 +265,16 @@ impl State {
     }
 
     /// The same refusal once more: the code is the first one's, the figures are those of now.
-    fn refusal_again(&self, code: Code, request: &Request, ask: &Ask) -> Refusal {
+    fn refusal_again(&self, fate: Fate, code: Code, request: &Request, ask: &Ask) -> Refusal {
         let Some(namespace) = request.namespace else { return Refusal::new(code) };
         let policy = &self.namespaces[namespace as usize].policy;
         match code {
             Code::Locked => locked(self.in_the_way(namespace, ask.resources)),
             Code::QueueFull => self.queue_full(),
-            Code::LimitReached if ask.wait_timeout_ms == 0 => {
-                self.limit_reached("maxLeases", policy.max_leases)
+            Code::LimitReached if fate == Fate::TooManyWaiters => {
+                self.limit_reached("maxWaiters", policy.max_waiters)
             }
-            Code::LimitReached => self.limit_reached("maxWaiters", policy.max_waiters),
+            Code::LimitReached => self.limit_reached("maxLeases", policy.max_leases),
             Code::InvalidArgument => match self.terms(namespace, ask) {
                 Err(refusal) if refusal.code == code => refusal,
                 _ => Invalid::new("requestId", "was refused under an earlier policy").into(),
@@ -425,6 +427,7 @@ impl State {
             }
             Fate::Ended(end) => AbandonedWas::Ended(end),
             Fate::Refused(code) => AbandonedWas::Refused(code),
+            Fate::TooManyWaiters => AbandonedWas::Refused(Code::LimitReached),
             Fate::WaitEnded(_) => AbandonedWas::Refused(Code::WaitTimeout),
             Fate::Forbidden => AbandonedWas::Refused(Code::Abandoned),
             Fate::Done => unreachable!("operators' writes are another family"),
@@ -443,7 +446,7 @@ impl State {
                 return self.reused();
             }
             let done = |token| Done::ForceReleased { token };
-            return self.replay(known, done, |_, code| Refusal::new(code));
+            return self.replay(known, done, |_, _, code| Refusal::new(code));
         }
         let result = self.force_release_anew(caller, &request, op);
         self.conclude(&request, result)

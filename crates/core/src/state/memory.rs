@@ -77,8 +77,10 @@ pub(super) enum Fate {
     Live(ObjectId),
     /// Granted once, ended since.
     Ended(End),
-    /// Refused.
+    /// Refused; as `LIMIT_REACHED` because of `maxLeases`.
     Refused(Code),
+    /// Refused as `LIMIT_REACHED` because of `maxWaiters`.
+    TooManyWaiters,
     /// Its wait ended without a grant.
     WaitEnded(WaitEnd),
     /// Abandoned before its content was known: refuses whatever comes under this id.

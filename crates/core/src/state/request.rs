@@ -31,8 +31,20 @@ impl Request {
 pub(super) enum No {
     /// Remembered: a repeat gets the same.
     Remember(Refusal),
+    /// Remembered as what it is: `LIMIT_REACHED` alone does not say which limit.
+    TooManyWaiters(Refusal),
     /// Not an answer to this request for good: the same id may be tried again.
     Forget(Refusal),
+}
+
+impl No {
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Remember(refusal) | Self::TooManyWaiters(refusal) | Self::Forget(refusal) => {
+                refusal.code
+            }
+        }
+    }
 }
 
 impl From<Refusal> for No {
@@ -139,6 +151,10 @@ impl State {
                 self.remember_refusal(request, Fate::Refused(refusal.code));
                 Err(refusal)
             }
+            Err(No::TooManyWaiters(refusal)) => {
+                self.remember_refusal(request, Fate::TooManyWaiters);
+                Err(refusal)
+            }
         };
         self.decided(None, result)
     }
@@ -185,12 +201,12 @@ impl State {
     }
 
     /// The same answer again, with the figures of now: `done` makes that of an operator's finished write from
-    /// its token, `detail` recomputes what a refusal shows.
+    /// its token, `refused` that of a refusal (of whose code, and whether it was for `maxWaiters`).
     pub(super) fn replay(
         &mut self,
         id: RecordId,
         done: impl FnOnce(Token) -> Done,
-        detail: impl FnOnce(&Self, Code) -> Refusal,
+        refused: impl FnOnce(&Self, Fate, Code) -> Refusal,
     ) -> Outcome {
         let (fate, token, first) = {
             let record = self.memory.get(id);
@@ -199,7 +215,8 @@ impl State {
         let result = match fate {
             Fate::Live(claim_id) => self.replay_live(claim_id),
             Fate::Ended(end) => Err(lease_ended(end, token)),
-            Fate::Refused(code) => Err(detail(self, code)),
+            Fate::Refused(code) => Err(refused(self, fate, code)),
+            Fate::TooManyWaiters => Err(refused(self, fate, Code::LimitReached)),
             Fate::WaitEnded(why) => Err(Refusal::new(Code::WaitTimeout).with(Detail::Wait(why))),
             Fate::Forbidden => Err(Refusal::new(Code::Abandoned)),
             Fate::Done => Ok(done(token)),

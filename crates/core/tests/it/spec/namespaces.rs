@@ -202,3 +202,38 @@ fn levels_and_the_hold_on_trimming() {
         "#]],
     );
 }
+
+#[test]
+fn a_limit_is_named_the_same_however_the_request_is_repeated() {
+    check(
+        "
+        namespace default v:1 maxLeases:0
+        acquire a id:1 wait:5s
+        acquire a id:1 wait:5s
+        -- and maxWaiters, even when it is not asked for again
+        namespace default v:2 maxWaiters:0
+        acquire a id:2
+        acquire a id:3 wait:5s
+        acquire a id:3
+        abandon id:3",
+        expect![[r#"
+            namespace default v:1 maxLeases:0
+                r1: version 2
+            acquire a id:1 wait:5s
+                r2: LimitReached maxLeases is 0, retry in 1s
+            acquire a id:1 wait:5s
+                r3 as r2: LimitReached maxLeases is 0, retry in 1s
+            -- and maxWaiters, even when it is not asked for again
+            namespace default v:2 maxWaiters:0
+                r4: version 3
+            acquire a id:2
+                r5: granted a T1 for 30s
+            acquire a id:3 wait:5s
+                r6: LimitReached maxWaiters is 0, retry in 1s
+            acquire a id:3
+                r7 as r6: LimitReached maxWaiters is 0, retry in 1s
+            abandon id:3
+                r8: abandoned, was refused: LimitReached
+        "#]],
+    );
+}
