@@ -133,14 +133,15 @@ impl State {
         }
     }
 
-    /// Ends one resource of a lease, and the lease with its last one.
+    /// Ends one resource of a lease, and the lease with its last one. `by`: who asked for it and why, where that
+    /// is not the holder's own caller.
     pub(super) fn end_holding(
         &mut self,
         id: ObjectId,
         index: usize,
         end: End,
         at: ClusterTime,
-        forced: Option<(&Caller, &Reason)>,
+        by: Option<(&Caller, Option<&Reason>)>,
     ) {
         let mut claim = self.claims.remove(&id).expect("what ends has begun");
         let held = claim.held.expect("only a holder's lease ends");
@@ -161,8 +162,8 @@ impl State {
         assert!(namespace.by_age.remove(&token).is_some(), "every holding is listed by age");
 
         let held_ms = held.granted_at.until(at);
-        let reason = forced.map(|(_, reason)| reason.clone());
-        let by = forced.map_or(&claim.caller, |(by, _)| by);
+        let (by, reason) = by.unwrap_or((&claim.caller, None));
+        let reason = reason.cloned();
         let kind = EventKind::Ended { token, end, held_ms, reason };
         self.claim_event_by(by, &claim, index, kind);
         if claim.is_all_ended() {

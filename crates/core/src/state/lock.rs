@@ -283,21 +283,21 @@ impl State {
         }
     }
 
-    pub(super) fn renew(&mut self, _caller: &Caller, op: &Renew) -> Outcome {
+    pub(super) fn renew(&mut self, caller: &Caller, op: &Renew) -> Outcome {
         self.touch_lease(&op.lease);
         self.next_revision();
-        let result = self.renew_one(&op.namespace, &op.lease, op.lease_ttl_ms).map(Done::Renewed);
-        self.decided(None, result)
+        let result = self.renew_one(caller, &op.namespace, &op.lease, op.lease_ttl_ms);
+        self.decided(None, result.map(Done::Renewed))
     }
 
-    pub(super) fn renew_many(&mut self, _caller: &Caller, op: &RenewMany) -> Outcome {
+    pub(super) fn renew_many(&mut self, caller: &Caller, op: &RenewMany) -> Outcome {
         op.leases.iter().for_each(|lease| self.touch_lease(lease));
         self.next_revision();
         let count = op.leases.len() as u64;
         if let Err(invalid) = within("leases", count, 1..=limits::RENEW_MANY_LEASES_MAX as u64) {
             return self.decided(None, Err(invalid.into()));
         }
-        let renew = |lease| self.renew_one(&op.namespace, lease, op.lease_ttl_ms);
+        let renew = |lease| self.renew_one(caller, &op.namespace, lease, op.lease_ttl_ms);
         let results = op.leases.iter().map(renew).collect();
         self.decided(None, Ok(Done::RenewedMany(results)))
     }
@@ -314,6 +314,7 @@ impl State {
 
     fn renew_one(
         &mut self,
+        caller: &Caller,
         namespace: &NamespaceName,
         lease: &LeaseRef,
         ttl_ms: Option<u64>,
@@ -332,9 +333,11 @@ impl State {
         let allowed = held.final_deadline.map_or(wanted, |end| end.min(wanted));
         claim.asked_at = revision;
         if held.final_deadline == Some(claim.deadline) {
-            let in_ms = now.until(claim.deadline);
-            let detail = Detail::FinalDeadline { in_ms, token };
-            return Err(Refusal::new(Code::MaxHoldReached).with(detail));
+            let detail = Detail::FinalDeadline { in_ms: now.until(claim.deadline), token };
+            let (code, owner) = (Code::MaxHoldReached, claim.owner.clone());
+            let subject = (&lease.resource, &owner, lease.lease_id.public_hash());
+            self.event(caller, namespace, Some(subject), EventKind::Refused { code });
+            return Err(Refusal::new(code).with(detail));
         }
         held.renewed_at = now;
         claim.ttl_ms = ttl_ms;
@@ -381,7 +384,7 @@ impl State {
         }
     }
 
-    pub(super) fn release(&mut self, _caller: &Caller, op: &Release) -> Outcome {
+    pub(super) fn release(&mut self, caller: &Caller, op: &Release) -> Outcome {
         self.touch_lease(&op.lease);
         self.next_revision();
         let Some(namespace) = self.namespace_id(&op.namespace) else {
@@ -389,7 +392,7 @@ impl State {
         };
         let already = match self.find_holding(namespace, &op.lease) {
             Ok((id, index)) => {
-                self.end_holding(id, index, End::Released, self.time, None);
+                self.end_holding(id, index, End::Released, self.time, Some((caller, None)));
                 None
             }
             Err(Refusal { detail: Detail::Ended { end, .. }, .. }) => Some(NotReleased::Ended(end)),
@@ -466,7 +469,7 @@ impl State {
             (holding.token == op.token).then_some((id, index))
         });
         let (id, index) = holding.ok_or_else(|| Refusal::new(Code::NotHolder))?;
-        self.end_holding(id, index, End::Forced, self.time, Some((caller, &op.reason)));
+        self.end_holding(id, index, End::Forced, self.time, Some((caller, Some(&op.reason))));
         self.remember_done(request, op.token);
         Ok(Done::ForceReleased { token: op.token })
     }

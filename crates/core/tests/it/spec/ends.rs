@@ -295,3 +295,28 @@ fn operators_writes_are_not_abandoned() {
         "#]],
     );
 }
+
+/// Whoever can name the lease may release it; the audit trail has to say who did.
+#[test]
+fn a_release_is_told_with_the_caller_who_asked() {
+    check(
+        "
+        events
+        acquire a id:1 by:w1 caller:w
+        acquire a id:2 by:w2 caller:w wait:10s
+        release a #1 caller:cleaner",
+        expect![[r#"
+            acquire a id:1 by:w1 caller:w
+                r1: granted a T1 for 30s
+                * r1 lock/default/a w1: granted T1 by w
+            acquire a id:2 by:w2 caller:w wait:10s
+                r2: waiting at 1, 10s left
+                * r2 lock/default/a w2: queued by w
+            release a #1 caller:cleaner
+                r3: released
+                ~ id:2 r3: granted a T2 for 30s
+                * r3 lock/default/a w1: ended T1 released held 0s by cleaner
+                * r3 lock/default/a w2: granted T2 waited 0s by w
+        "#]],
+    );
+}

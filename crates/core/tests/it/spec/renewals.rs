@@ -284,3 +284,47 @@ fn a_due_lease_is_ended_not_renewed_by_renew_many() {
         "#]],
     );
 }
+
+#[test]
+fn max_hold_clips_and_then_refuses() {
+    check(
+        "
+        events
+        acquire a id:1 ttl:10s hold:15s
+        pass 4s
+        renew a #1
+        pass 4s
+        renew a #1
+        pass 2s
+        renew a #1
+        renew a #1 ttl:1s
+        pass 5s
+        renew a #1
+        acquire a id:1 ttl:10s hold:15s",
+        expect![[r#"
+            acquire a id:1 ttl:10s hold:15s
+                r1: granted a T1 for 10s of at most 15s
+                * r1 lock/default/a 1: granted T1
+            pass 4s
+            renew a #1
+                r2: renewed T1 for 10s of at most 11s
+            pass 4s
+            renew a #1
+                r3: renewed T1 for 7s of at most 7s, clipped
+            pass 2s
+            renew a #1
+                r4: MaxHoldReached T1 ends in 5s
+                * r4 lock/default/a 1: refused MaxHoldReached
+            renew a #1 ttl:1s
+                r5: MaxHoldReached T1 ends in 5s
+                * r5 lock/default/a 1: refused MaxHoldReached
+            pass 5s
+                (1 due ended)
+                * r6 lock/default/a 1: ended T1 maxHold held 15s
+            renew a #1
+                r7: LeaseEnded maxHold T1
+            acquire a id:1 ttl:10s hold:15s
+                r8 as r6: LeaseEnded maxHold T1
+        "#]],
+    );
+}
