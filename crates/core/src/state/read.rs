@@ -131,7 +131,10 @@ impl State {
     pub fn lease_expires_in_ms(&self, lease_id: crate::ids::LeaseId) -> Option<u64> {
         let record = self.memory.find_lease(lease_id)?;
         match self.memory.get(record).fate {
-            super::memory::Fate::Live(id) => Some(self.time.until(self.claims[&id].deadline)),
+            super::memory::Fate::Live(id) => {
+                let held = self.claims.get(&id).filter(|claim| claim.held.is_some())?;
+                Some(self.time.until(held.deadline))
+            }
             _ => None,
         }
     }
@@ -148,10 +151,12 @@ impl State {
         Some(held.grant(claim, self.time))
     }
 
-    /// The longest lease that any namespace allows: how long granting pauses after a restore.
+    /// The longest lease that anybody may have been granted lately, and go on renewing: how long granting pauses
+    /// after a restore. A lease keeps its TTL when the policy is cut.
     pub fn longest_ttl_ms(&self) -> u64 {
-        let ttls = self.namespaces.iter().map(|namespace| namespace.policy.max_ttl_ms);
-        ttls.max().expect("there is always the default namespace")
+        let allowed = self.namespaces.iter().map(|namespace| namespace.policy.max_ttl_ms);
+        let live = self.claims.values().map(|claim| claim.ttl_ms);
+        allowed.chain(live).max().expect("there is always the default namespace")
     }
 
     /// Requests per second that a namespace allows; `None`: unbounded, or no such namespace.

@@ -10,6 +10,7 @@ mod memory;
 mod misfits;
 mod namespaces;
 mod print;
+mod reads;
 mod renewals;
 mod restore;
 mod script;
