@@ -164,8 +164,19 @@ fn check_reason(text: &str) -> Result<(), String> {
 }
 
 /// Free key-value notes on a request, shown in reads, never in the audit trail. Sorted by key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize)]
 pub struct Labels(Vec<(String, String)>);
+
+impl BorshDeserialize for Labels {
+    fn deserialize_reader<R: io::Read>(reader: &mut R) -> io::Result<Self> {
+        let invalid = |rule| io::Error::new(io::ErrorKind::InvalidData, rule);
+        let pairs = Vec::deserialize_reader(reader)?;
+        if !pairs.is_sorted() {
+            return Err(invalid("labels are sorted by key".into()));
+        }
+        Self::new(pairs).map_err(invalid)
+    }
+}
 
 impl Labels {
     /// At most 16 distinct keys of 1 to 64 bytes with values of at most 256 bytes.
@@ -235,6 +246,12 @@ mod tests {
     fn decoding_checks_the_rule_again() {
         let bytes = borsh::to_vec("a b").unwrap();
         assert!(borsh::from_slice::<ResourceName>(&bytes).is_err());
+        for wrong in [vec![("b", ""), ("a", "")], vec![("a", "1"), ("a", "2")], vec![("", "")]] {
+            let bytes = borsh::to_vec(&wrong).unwrap();
+            assert!(borsh::from_slice::<Labels>(&bytes).is_err(), "{wrong:?}");
+        }
+        let bytes = borsh::to_vec(&[("a", "2"), ("b", "1")].to_vec()).unwrap();
+        assert_eq!(borsh::from_slice::<Labels>(&bytes).unwrap().iter().count(), 2);
     }
 
     #[test]
