@@ -2,9 +2,11 @@
 //! two nodes can be compared by a hash.
 //!
 //! ```text
-//! "SS" | version (u8) | LZ4 frame of borsh: fixed part, namespaces, claims with their records,
-//!                       lock delays, the other records in the order in which they will be forgotten
+//! "SS" | version (u8) | BLAKE3 of the rest | LZ4 frame of borsh: fixed part, namespaces, claims with their
+//!                       records, lock delays, the other records in the order in which they will be forgotten
 //! ```
+//! The hash is checked before anything is read: a damaged snapshot is an error, and a state that breaks an
+//! invariant (which stops the process) was written so.
 //! Counters, queues and indexes are not stored: they are rebuilt, and checked.
 
 use super::{
@@ -28,12 +30,15 @@ use std::{
 
 const MAGIC: [u8; 2] = *b"SS";
 const VERSION: u8 = 1;
+/// Where the frame begins.
+const FRAME_AT: usize = MAGIC.len() + 1 + HASH_BYTES;
+const HASH_BYTES: usize = 32;
 const BUFFER_BYTES: usize = 256 * 1_024;
 
 /// Bytes that are not a snapshot of this version.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Not a snapshot at all, cut short, or inconsistent in itself.
+    /// Not a snapshot at all, cut short, or damaged.
     #[error("not a snapshot: {0}")]
     Malformed(String),
     /// Written by a newer version.
@@ -117,12 +122,15 @@ impl State {
     pub fn to_snapshot(&self) -> Vec<u8> {
         let mut bytes = Vec::from(MAGIC);
         bytes.push(VERSION);
-        let info = FrameInfo::new().content_checksum(true);
-        let encoder = FrameEncoder::with_frame_info(info, bytes);
+        bytes.resize(FRAME_AT, 0);
+        let encoder = FrameEncoder::with_frame_info(FrameInfo::new(), bytes);
         let mut writer = BufWriter::with_capacity(BUFFER_BYTES, encoder);
         self.write_rows(&mut writer).expect("writing to memory cannot fail");
         let encoder = writer.into_inner().expect("writing to memory cannot fail");
-        encoder.finish().expect("writing to memory cannot fail")
+        let mut bytes = encoder.finish().expect("writing to memory cannot fail");
+        let hash = blake3::hash(&bytes[FRAME_AT..]);
+        bytes[FRAME_AT - HASH_BYTES..FRAME_AT].copy_from_slice(hash.as_bytes());
+        bytes
     }
 
     fn write_rows(&self, writer: &mut impl Write) -> io::Result<()> {
@@ -198,7 +206,7 @@ impl State {
     /// When the bytes are no snapshot of a version and level known here.
     pub fn from_snapshot(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let malformed = |what: &str| SnapshotError::Malformed(what.into());
-        let Some((magic, [version, frame @ ..])) = bytes.split_first_chunk::<2>() else {
+        let Some((magic, [version, rest @ ..])) = bytes.split_first_chunk::<2>() else {
             return Err(malformed("too short"));
         };
         if *magic != MAGIC {
@@ -206,6 +214,12 @@ impl State {
         }
         if *version != VERSION {
             return Err(SnapshotError::Version(*version));
+        }
+        let Some((hash, frame)) = rest.split_first_chunk::<HASH_BYTES>() else {
+            return Err(malformed("too short"));
+        };
+        if blake3::hash(frame) != *hash {
+            return Err(malformed("its hash is another: it is damaged or cut short"));
         }
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, FrameDecoder::new(frame));
         let state = Self::read_rows(&mut reader)?;

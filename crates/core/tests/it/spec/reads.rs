@@ -17,7 +17,7 @@ fn list(prefix: &str) -> ListLocks {
 }
 
 fn names(state: &State, list: &ListLocks) -> Vec<String> {
-    let page = state.list_locks(list).unwrap();
+    let page = state.list_locks(list).expect("a namespace");
     page.locks.iter().map(|lock| lock.resource.to_string()).collect()
 }
 
@@ -139,7 +139,7 @@ fn claims_as_the_leader_looks_at_them() {
 }
 
 fn put(name: &str, expected_version: u64, policy: Policy) -> Operation {
-    let namespace = NamespaceName::new(name).unwrap();
+    let namespace = NamespaceName::new(name).expect("a name");
     Operation::PutNamespace(PutNamespace { namespace, expected_version, policy })
 }
 
