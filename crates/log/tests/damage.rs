@@ -7,7 +7,7 @@
 mod common;
 
 use common::{Fixture, Random, all_in_database, all_in_wal, wait};
-use sereno_log::{Log, LogError, conformance::Chain, sqlite};
+use sereno_log::{LogError, conformance::Chain, sqlite};
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
@@ -115,10 +115,12 @@ fn a_flipped_bit_in_the_wal_does_not_shorten_the_log() {
 #[test]
 fn a_flipped_bit_anywhere_in_the_database_is_reported_or_harmless() {
     let fixture = Fixture::full(all_in_database());
-    let offsets: Vec<u64> = (0..length(&fixture, DATABASE)).collect();
+    // Every byte of the pages' beginnings, where SQLite's structure is, and every third of the rest.
+    let end = length(&fixture, DATABASE);
+    let offsets: Vec<u64> = (0..end).filter(|at| at % 4096 < 256 || at % 3 == 0).collect();
     let swept = sweep(&fixture, DATABASE, &offsets, 200);
-    // Most of it is payload, and the rest unused.
-    assert!(swept.reported > 10_000, "{swept:?}");
+    // Much of it is payload, and the rest unused.
+    assert!(swept.reported > 5_000, "{swept:?}");
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn a_flipped_bit_in_a_slot_of_head_leaves_the_other() {
 fn without_a_sound_slot_a_used_log_is_refused() {
     let full = Fixture::full(all_in_wal());
     let both = full.copy();
-    SLOTS.map(|at| flip(&both.file(HEAD), at + 3, 8));
+    SLOTS.iter().for_each(|at| flip(&both.file(HEAD), at + 3, 8));
     both.assert_damaged("both slots flipped");
     for length in [0, 1, 63] {
         let cut = full.copy();

@@ -97,6 +97,11 @@ pub(super) fn at_start(dir: &Path) -> Result<LogState, LogError> {
 /// True if no log was ever finished here. Looks at the files' sizes first: SQLite deletes the WAL of an empty
 /// database when it opens it.
 pub(super) fn is_new(dir: &Path, slots: &Slots) -> Result<bool, LogError> {
+    if slots.is_none() && folder::has_content(dir, "log.db-journal") {
+        // SQLite writes one when it puts a new file into WAL mode, and never again. Only the writer can roll it
+        // back.
+        return Ok(true);
+    }
     if folder::has_content(dir, database::FILE) {
         return Ok(slots.is_none() && database::is_blank(&database::open_reader(dir)?)?);
     }

@@ -15,7 +15,16 @@ pub(super) const RESTORING_FILE: &str = "RESTORING";
 
 /// Holds the folder until dropped.
 pub(super) struct FolderLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FolderLock {
+    /// Closing the file is not enough while another thread of this process starts a program: until that has
+    /// begun to run it has the file open too.
+    fn drop(&mut self) {
+        // If it fails the lock ends with the process, as always.
+        let _ = self.file.unlock();
+    }
 }
 
 impl FolderLock {
@@ -33,7 +42,7 @@ impl FolderLock {
         let file = File::options().write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| failure::io(&doing, &error))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(LogError::InUse(format!(
                 "another process serves the data folder {} (it holds {})",
                 dir.display(),
