@@ -1,0 +1,50 @@
+//! The command line.
+
+use crate::{
+    closed::{self, ClosedArgs},
+    error::Error,
+    peers::{self, PeersArgs},
+    report::print,
+};
+use clap::{Parser, Subcommand};
+
+/// Puts load on Sereno and on its peers, and tells what became of it.
+///
+/// Figures come from one machine, which the generator shares with what it measures. Each report therefore names
+/// the cores, the load before the run and the CPU time spent on both sides. Exit code 0: done; 1: the run failed;
+/// 2: a bound asked for with --check was missed.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Cli {
+    /// What to measure.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    #[allow(missing_docs)]
+    Closed(ClosedArgs),
+    #[allow(missing_docs)]
+    Peers(PeersArgs),
+}
+
+/// Carries a command out and writes its result; false: a bound was missed.
+///
+/// # Errors
+/// The run failed.
+pub async fn run(cli: &Cli) -> Result<bool, Error> {
+    match &cli.command {
+        Command::Closed(args) => {
+            let report = closed::run(args).await?;
+            print(&report, args.output)?;
+            Ok(true)
+        }
+        Command::Peers(args) => {
+            let report = peers::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.is_met() || !args.check)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The same closed loop on Sereno and on Redis, one after the other on one machine, in alternation.
+
+mod rounds;
+mod table;
+
+pub use table::{Bound, PeersReport, Row};
+
+use crate::{
+    error::Error,
+    process::ServeArgs,
+    report::{Machine, Output},
+};
+use sereno_api::Millis;
+use std::path::PathBuf;
+
+/// Sereno and Redis side by side: the same closed loop, one after the other on this machine.
+///
+/// Measured are Sereno with its durable log, the same door and node over a log in memory, and Redis made as
+/// durable (`appendonly yes`, `appendfsync always`, `save ""`) with `SET NX PX` and the compare-and-delete script.
+/// Each round begins with another of the three and gives each a fresh server and folder; the table shows the
+/// medians of the rounds. Redis has to be installed (Debian: redis-server); the run starts and stops its own.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PeersArgs {
+    /// Numbers of clients.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 64, 256], value_name = "N,N")]
+    pub clients: Vec<usize>,
+
+    /// How often each is measured.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+
+    /// How long each measurement lasts.
+    #[arg(long, default_value_t = 5)]
+    pub seconds: u64,
+
+    /// How long each runs before that, unmeasured.
+    #[arg(long, default_value_t = 1)]
+    pub warm_up: u64,
+
+    /// TTL of each lease.
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    pub ttl: Millis,
+
+    /// Threads of the generator.
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+
+    /// Decides where the first round begins.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// The Redis server.
+    #[arg(long, value_name = "PATH", default_value = "redis-server")]
+    pub redis_server: PathBuf,
+
+    /// Exit with 2 if a bound is missed.
+    #[arg(long)]
+    pub check: bool,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub serve_args: ServeArgs,
+
+    /// How to write the result (text: Markdown).
+    #[arg(long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// `sereno-bench peers`
+///
+/// # Errors
+/// A server is missing, does not come up, or cannot be reached.
+pub async fn run(args: &PeersArgs) -> Result<PeersReport, Error> {
+    if args.rounds == 0 || args.clients.is_empty() {
+        return Err(Error::Usage("--rounds and --clients must be at least 1".into()));
+    }
+    let machine = Machine::look();
+    let mut samples = Vec::new();
+    for round in 0..args.rounds {
+        rounds::run(args, round, &mut samples).await?;
+    }
+    Ok(PeersReport::new(machine, args, &samples))
+}

@@ -1,0 +1,11 @@
+//! The programs that a run starts for itself, and what the kernel says about them.
+
+mod child;
+mod redis;
+mod sereno;
+mod usage;
+
+pub use child::Child;
+pub use redis::start_redis;
+pub use sereno::{Engine, ServeArgs, Served, find_sereno, resolve};
+pub use usage::{Cpu, Memory};

@@ -1,0 +1,181 @@
+//! How results are written: text for people, JSON for programs, and what both say about the machine.
+
+use crate::{
+    error::Error,
+    process::Cpu,
+    stats::{Board, Figures},
+};
+use serde::Serialize;
+use std::{fmt, fs, io::Write, time::Duration};
+
+/// How a command writes its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// Tables for people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Writes a result to standard output.
+///
+/// # Errors
+/// Standard output is closed.
+pub fn print(report: &(impl Serialize + fmt::Display), output: Output) -> Result<(), Error> {
+    let text = match output {
+        Output::Text => report.to_string(),
+        Output::Json => {
+            let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
+            json.map_err(Error::io("write the report"))? + "\n"
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::io("write the report"))
+}
+
+/// Where a result comes from: figures of one machine are no figures of another.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// How many processes wanted to run in the last minute before the run; over 1: others disturb it.
+    pub load_before: f64,
+    /// Version of this program.
+    pub version: &'static str,
+    /// The options as given.
+    pub options: Vec<String>,
+}
+
+impl Machine {
+    /// This one, before the run.
+    pub fn look() -> Self {
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            load_before: load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0),
+            version: env!("CARGO_PKG_VERSION"),
+            options: std::env::args().skip(1).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cores, load_before, version, options } = self;
+        writeln!(f, "sereno-bench {version} {}", options.join(" "))?;
+        writeln!(f, "{cores} cores, load {load_before:.2} before the run")
+    }
+}
+
+/// CPU time by call, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CpuPerCall {
+    /// In user mode.
+    pub user_us: f64,
+    /// In the kernel.
+    pub system_us: f64,
+    /// Both, by second of the run: 1.0 is one whole core.
+    pub cores: f64,
+}
+
+impl CpuPerCall {
+    /// `cpu` used by `calls` in `window`.
+    pub fn new(cpu: Cpu, calls: u64, window: Duration) -> Self {
+        let per_call =
+            |time: Duration| (time.as_secs_f64() * 1e7 / calls.max(1) as f64).round() / 10.0;
+        let cores = cpu.total().as_secs_f64() / window.as_secs_f64().max(1e-9);
+        Self {
+            user_us: per_call(cpu.user),
+            system_us: per_call(cpu.system),
+            cores: (cores * 100.0).round() / 100.0,
+        }
+    }
+}
+
+impl fmt::Display for CpuPerCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.user_us + self.system_us;
+        write!(
+            f,
+            "{total:.1} µs a call ({:.1} user, {:.1} system), {:.2} cores",
+            self.user_us, self.system_us, self.cores
+        )
+    }
+}
+
+/// A table of all operations that occurred.
+pub fn write_board(f: &mut fmt::Formatter<'_>, board: &Board) -> fmt::Result {
+    writeln!(
+        f,
+        "{:<15}{:>9}{:>9}{:>8}{:>8}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "operation",
+        "offered",
+        "done",
+        "dropped",
+        "unknown",
+        "refused",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "max"
+    )?;
+    for (operation, figures) in board.occurred() {
+        let Figures { offered, done, dropped, unknown, latency, .. } = figures;
+        let (refused, name) = (figures.refused_total(), operation.name());
+        let percentiles = latency.percentiles();
+        writeln!(
+            f,
+            "{name:<15}{offered:>9}{done:>9}{dropped:>8}{unknown:>8}{refused:>8}{percentiles}"
+        )?;
+    }
+    for (operation, figures) in board.occurred() {
+        let mut more: Vec<String> =
+            figures.refused.iter().map(|(code, count)| format!("{code} {count}")).collect();
+        for (what, count) in [("cancelled", figures.cancelled), ("skipped", figures.skipped)] {
+            if count > 0 {
+                more.push(format!("{what} {count}"));
+            }
+        }
+        if !more.is_empty() {
+            writeln!(f, "  {}: {}", operation.name(), more.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Operation, Verdict};
+
+    struct Shown(Board);
+
+    impl fmt::Display for Shown {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write_board(f, &self.0)
+        }
+    }
+
+    #[test]
+    fn a_table_names_what_was_refused() {
+        let mut board = Board::default();
+        let figures = board.of_mut(Operation::Acquire);
+        figures.offered = 2;
+        figures.count(Verdict::Done, Duration::from_micros(250));
+        figures.count(Verdict::Refused("LOCKED"), Duration::ZERO);
+        let text = Shown(board).to_string();
+        assert!(text.contains("250 µs") && text.contains("acquire: LOCKED 1"), "{text}");
+        assert!(!text.contains("renew"), "{text}");
+    }
+
+    #[test]
+    fn cpu_by_call() {
+        let cpu = Cpu { user: Duration::from_millis(300), system: Duration::from_millis(100) };
+        let found = CpuPerCall::new(cpu, 10_000, Duration::from_secs(1));
+        assert_eq!(found, CpuPerCall { user_us: 30.0, system_us: 10.0, cores: 0.4 });
+    }
+}
