@@ -1,0 +1,29 @@
+//! Where the service is.
+
+use clap::Args;
+use sereno_client::{Client, ClientBuilder, DEFAULT_SERVER, Error};
+
+/// How commands find the service.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Service {
+    /// Where the service is: one URL, or several of the same service, separated by commas.
+    #[arg(
+        long,
+        global = true,
+        env = sereno_client::SERVER_VARIABLE,
+        default_value = DEFAULT_SERVER,
+        value_name = "URL[,URL]",
+        help_heading = "Service"
+    )]
+    pub server: String,
+}
+
+impl Service {
+    pub(crate) fn builder(&self) -> ClientBuilder {
+        Client::builder().servers(&self.server)
+    }
+
+    pub(crate) fn client(&self) -> Result<Client, Error> {
+        self.builder().build()
+    }
+}

@@ -1,0 +1,118 @@
+//! What goes to standard error when something did not work: what happened, and what to do.
+
+use crate::exit;
+use sereno_client::{Error, api::ErrorCode};
+use std::fmt;
+
+/// A command that did not work, with its exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What happened.
+    pub what: String,
+    /// What to do about it, where that is known.
+    pub hint: Option<String>,
+    /// The exit code.
+    pub exit: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None, exit: exit::FAILED }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    pub(crate) fn exit(self, exit: u8) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// `doing` failed with `error`.
+    pub(crate) fn io(doing: &str, error: &std::io::Error) -> Self {
+        Self::new(format!("{doing}: {error}"))
+    }
+
+    /// Writes it to standard error.
+    pub(crate) fn print(&self) {
+        eprintln!("sereno: {self}");
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let failure = Self::new(error.to_string());
+        match &error {
+            Error::Refused(problem) => match hint_for(problem.code) {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            },
+            Error::Unavailable(_) => failure.exit(exit::UNREACHABLE).hint(
+                "Is it running there? Start one with `sereno serve`; name another with --server or SERENO_SERVER.",
+            ),
+            Error::Unknown(_) => failure
+                .exit(exit::UNREACHABLE)
+                .hint("It may have been carried out: look before you repeat it."),
+            _ => failure,
+        }
+    }
+}
+
+/// What usually helps.
+fn hint_for(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::Locked => {
+            "Stand in the queue with --wait, or look at the holder with `sereno locks get`."
+        }
+        ErrorCode::NotFound => {
+            "Create a namespace with `sereno namespace set`; list them with `sereno namespace ls`."
+        }
+        ErrorCode::NotHolder => {
+            "Read the present token with `sereno locks get`: the lock may have changed hands."
+        }
+        ErrorCode::VersionConflict => {
+            "Somebody changed it meanwhile: read it again, then repeat with that version."
+        }
+        ErrorCode::FencingRequired => {
+            "The namespace wants resources that check tokens: use --fencing enforced."
+        }
+        ErrorCode::Overloaded | ErrorCode::LimitReached | ErrorCode::QueueFull => {
+            "Try again later, or raise the namespace's limit."
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sereno_client::api::Problem;
+
+    #[test]
+    fn a_refusal_says_its_code_what_happened_and_what_to_do() {
+        let problem = Problem::new(ErrorCode::NotHolder, "nobody holds it with token 5");
+        let failure = Failure::from(Error::Refused(Box::new(problem)));
+        let text = failure.to_string();
+        for part in ["NOT_HOLDER", "token 5", "sereno locks get"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(failure.exit, exit::FAILED);
+    }
+
+    #[test]
+    fn what_was_not_reached_has_an_exit_code_of_its_own() {
+        let failure = Failure::from(Error::Unavailable("connection refused".into()));
+        assert_eq!(failure.exit, exit::UNREACHABLE);
+        assert!(failure.to_string().contains("sereno serve"));
+    }
+}

@@ -1,0 +1,135 @@
+//! `sereno lock NAME -- CMD`: run a command while holding a lock.
+
+mod args;
+mod group;
+mod launch;
+mod link;
+mod message;
+mod signals;
+mod stopper;
+mod supervise;
+mod terminal;
+mod timetable;
+mod watchdog;
+
+pub(crate) use args::LockArgs;
+pub(crate) use launch::wait_and_become;
+pub(crate) use watchdog::run as run_watchdog;
+
+use crate::{connect::Service, exit, failure::Failure};
+use rustix::process::Signal;
+use sereno_client::{Client, Error, Guard, Moment, Release};
+use signals::Signals;
+use std::time::Duration;
+use supervise::Ended;
+use timetable::Margins;
+
+/// How long plain calls and the release are tried: nobody should wait long for a command that is done.
+const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// For what is still owed when the wrapper is about to end.
+const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Runs it and gives the exit code.
+pub(crate) async fn run(service: &Service, args: LockArgs) -> Result<u8, Failure> {
+    let failed = |failure: Failure| failure.exit(exit::LOCK_FAILED);
+    let mut signals =
+        Signals::listen().map_err(|error| failed(Failure::io("listening for signals", &error)))?;
+    let builder = service.builder().call_timeout(CALL_TIMEOUT);
+    let client = builder.build().map_err(|error| failed(error.into()))?;
+    let guard = tokio::select! {
+        acquired = acquire(&client, &args) => match acquired {
+            Ok(guard) => guard,
+            Err(error) => {
+                let result = not_acquired(error, &args);
+                supervise::settle(&client, SETTLE_WITHIN).await;
+                return result;
+            }
+        },
+        signal = signals.next() => {
+            supervise::settle(&client, SETTLE_WITHIN).await;
+            return Ok(exit::by_signal(signal.as_raw()));
+        }
+    };
+    hold_and_run(&client, guard, &args, &mut signals).await
+}
+
+async fn acquire(client: &Client, args: &LockArgs) -> Result<Guard, Error> {
+    let mut acquire = client.lock(&args.name);
+    if let Some(ttl) = args.ttl {
+        acquire = acquire.ttl(ttl);
+    }
+    if let Some(wait) = args.wait {
+        acquire = acquire.wait(wait);
+    }
+    if let Some(max_hold) = args.max_hold {
+        acquire = acquire.max_hold(max_hold);
+    }
+    if let Some(namespace) = &args.namespace {
+        acquire = acquire.namespace(namespace);
+    }
+    if let Some(owner) = &args.owner {
+        acquire = acquire.owner(owner);
+    }
+    if let Some(fencing) = args.fencing {
+        acquire = acquire.fencing(fencing.into());
+    }
+    for (key, value) in &args.label {
+        acquire = acquire.label(key, value);
+    }
+    acquire.acquire().await
+}
+
+fn not_acquired(error: Error, args: &LockArgs) -> Result<u8, Failure> {
+    if error.is_locked() && args.skip_if_held {
+        eprintln!("sereno: skipped: {error}");
+        return Ok(exit::SKIPPED);
+    }
+    let code = match &error {
+        error if error.is_locked() => exit::NOT_ACQUIRED,
+        Error::Unavailable(_) | Error::Unknown(_) | Error::Lost(_) => exit::NO_ANSWER,
+        _ => exit::LOCK_FAILED,
+    };
+    Err(Failure::from(error).exit(code))
+}
+
+async fn hold_and_run(
+    client: &Client,
+    guard: Guard,
+    args: &LockArgs,
+    signals: &mut Signals,
+) -> Result<u8, Failure> {
+    let begun = Moment::now();
+    // Of the lease as it is: a short longest hold cuts it.
+    let margins = Margins::new(guard.remaining(), args.grace);
+    let ended = supervise::run(&guard, &args.command, margins, signals).await;
+    let mut signal = None;
+    if let (Ok(Ended::Itself(_)), Some(at_least)) = (&ended, args.hold_at_least) {
+        let left = at_least.saturating_sub(Moment::now().since(begun));
+        signal = supervise::hold(&guard, left, signals).await;
+    }
+    match &ended {
+        // The service did not answer, or has said that it is over: do not make anybody wait for another answer.
+        Ok(Ended::Stopped(_)) => drop(guard),
+        _ => release(guard).await,
+    }
+    supervise::settle(client, Duration::from_millis(500)).await;
+    match (ended?, signal) {
+        (Ended::Stopped(code), _) => Ok(code),
+        (Ended::Itself(0), Some(signal)) => Ok(exit::by_signal(Signal::as_raw(signal))),
+        (Ended::Itself(code), _) => Ok(code),
+    }
+}
+
+async fn release(guard: Guard) {
+    let left = guard.remaining();
+    match guard.release().await {
+        Ok(Release::Now) => {}
+        Ok(Release::Before(how)) => {
+            eprintln!("sereno: the lock had ended before it was released ({how})")
+        }
+        Err(error) => eprintln!(
+            "sereno: the release was not confirmed ({error}); the lock ends by itself in {} s at the latest",
+            left.as_secs() + 1
+        ),
+    }
+}

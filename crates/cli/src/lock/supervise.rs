@@ -1,0 +1,316 @@
+//! Runs the command under the lock, and sees to it that it is gone before the lease is.
+
+use super::{
+    group::{Group, processes},
+    launch::Launched,
+    link::Watchdog,
+    message::{self, Message},
+    signals::Signals,
+    stopper::{Act, Stopper},
+    terminal::Terminal,
+    timetable::Margins,
+};
+use crate::{exit, failure::Failure};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use sereno_client::{Guard, GuardState, GuardStatus, Loss, Moment};
+use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::Child, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+/// Timers stand still while the machine is suspended; looking this often finds the time that is gone.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(250);
+/// How often to look whether what a command has left behind is gone.
+const LOOK_FOR_REST_EVERY: Duration = Duration::from_millis(20);
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, with this exit code.
+    Itself(u8),
+    /// It was stopped, and this is the wrapper's exit code.
+    Stopped(u8),
+}
+
+/// Starts the command, watched, and returns when nothing of its group is left.
+pub(crate) async fn run(
+    guard: &Guard,
+    command: &[OsString],
+    margins: Margins,
+    signals: &mut Signals,
+) -> Result<Ended, Failure> {
+    let failed = |what: &str, error| Failure::io(what, &error).exit(exit::LOCK_FAILED);
+    let mut watchdog =
+        Watchdog::start().await.map_err(|error| failed("the watchdog does not start", error))?;
+    let launched = Launched::start(command, &variables(guard))
+        .map_err(|error| failed("the command's process does not start", error))?;
+    let group = Group::of(&launched.child)
+        .ok_or_else(|| Failure::new("the command has no process group").exit(exit::LOCK_FAILED))?;
+    let status = guard.watch();
+    let limits = margins.limits(status.borrow().deadline);
+    watchdog
+        .watch(group, margins, limits)
+        .await
+        .map_err(|error| failed("the watchdog does not watch", error))?;
+    let terminal = Terminal::lend(group);
+    let child = launched.go().map_err(|error| failed("the command's process is gone", error))?;
+    let supervisor = Supervisor {
+        margins,
+        status,
+        group,
+        child,
+        stopper: Stopper::default(),
+        watchdog: Some(watchdog),
+        cause: None,
+        terminal,
+    };
+    supervisor.run(signals).await
+}
+
+fn variables(guard: &Guard) -> [(&'static str, String); 3] {
+    let holding = &guard.grant().holdings[0];
+    [
+        ("SERENO_TOKEN", holding.fencing_token.to_string()),
+        ("SERENO_RESOURCE", holding.resource.clone()),
+        ("SERENO_FENCE_KEY", holding.fence_key.clone()),
+    ]
+}
+
+/// Why the command is being stopped, as an exit code.
+type Cause = u8;
+
+struct Supervisor {
+    margins: Margins,
+    status: watch::Receiver<GuardStatus>,
+    group: Group,
+    /// Not reaped before everything is over: until then nobody else gets its number.
+    child: Child,
+    stopper: Stopper,
+    watchdog: Option<Watchdog>,
+    cause: Option<Cause>,
+    terminal: Option<Terminal>,
+}
+
+impl Supervisor {
+    async fn run(mut self, signals: &mut Signals) -> Result<Ended, Failure> {
+        self.follow_lease().await;
+        while !has_exited(self.group.leader()) {
+            self.resume_if_suspended();
+            reap_orphans(self.group.leader());
+            while let Some(act) = self.stopper.due(Moment::now()) {
+                self.carry_out(act).await;
+            }
+            self.wait(signals).await;
+        }
+        self.finish().await
+    }
+
+    /// Until anything happens, and not long in any case.
+    async fn wait(&mut self, signals: &mut Signals) {
+        let now = Moment::now();
+        let wake = self.stopper.wake().map_or(LOOK_AT_LEAST_EVERY, |wake| now.until(wake));
+        tokio::select! {
+            signal = signals.next_or_child() => if let Some(signal) = signal {
+                self.group.signal(signal);
+            },
+            Ok(()) = self.status.changed() => self.follow_lease().await,
+            said = hear(&mut self.watchdog) => match said.as_deref() {
+                Some(message::STOPPED) => self.stopped_by_watchdog(),
+                Some(_) => {}
+                None => self.replace_watchdog().await,
+            },
+            () = sleep(wake.min(LOOK_AT_LEAST_EVERY)) => {}
+        }
+    }
+
+    /// Takes over the lease's present deadline, or its loss.
+    async fn follow_lease(&mut self) {
+        let status = self.status.borrow_and_update().clone();
+        let limits = self.margins.limits(status.deadline);
+        self.stopper.set_limits(limits);
+        self.tell(Message::Limits(limits)).await;
+        if let GuardState::Lost(loss) = status.state {
+            eprintln!("sereno: the lock is lost ({loss}); stopping the command");
+            self.cause.get_or_insert(cause_of(&loss));
+            let kill_at = self.margins.kill_when_lost(Moment::now());
+            self.stop_by(kill_at).await;
+        }
+    }
+
+    async fn stop_by(&mut self, kill_at: Moment) {
+        if let Some(act) = self.stopper.stop_by(kill_at) {
+            self.carry_out(act).await;
+        }
+    }
+
+    async fn carry_out(&mut self, act: Act) {
+        match act {
+            Act::Terminate => {
+                self.note_cause_in_time();
+                self.group.terminate();
+                if let Some(kill_at) = self.stopper.kill_at() {
+                    self.tell(Message::Stopping { kill_at }).await;
+                }
+            }
+            Act::Kill => self.group.kill(),
+        }
+    }
+
+    /// The command is stopped before the lock is lost, so the guard has not said why yet.
+    fn note_cause_in_time(&mut self) {
+        if self.cause.is_some() {
+            return;
+        }
+        let status = self.status.borrow();
+        let by_max_hold = status.final_deadline.is_some_and(|end| status.deadline >= end);
+        let (cause, why) = match by_max_hold {
+            true => (exit::MAX_HOLD, "the longest hold is nearly over"),
+            false => (exit::LOST, "no renewal was acknowledged and the lease is nearly over"),
+        };
+        eprintln!("sereno: {why}; stopping the command");
+        self.cause = Some(cause);
+    }
+
+    fn stopped_by_watchdog(&mut self) {
+        self.cause.get_or_insert(exit::LOST);
+        // It has sent TERM; KILL stays with both of us.
+        let _ = self.stopper.stop_by(Moment::now().plus(self.margins.grace));
+    }
+
+    /// Without a watchdog the command must not go on.
+    async fn replace_watchdog(&mut self) {
+        if let Some(dead) = self.watchdog.take() {
+            dead.end().await;
+        }
+        let limits = self.margins.limits(self.status.borrow().deadline);
+        let replaced = async {
+            let mut watchdog = Watchdog::start().await?;
+            watchdog.watch(self.group, self.margins, limits).await?;
+            Ok::<_, std::io::Error>(watchdog)
+        };
+        match replaced.await {
+            Ok(watchdog) => self.watchdog = Some(watchdog),
+            Err(error) => {
+                eprintln!("sereno: the watchdog is gone ({error}); stopping the command");
+                self.cause.get_or_insert(exit::LOCK_FAILED);
+                self.stop_by(Moment::now().plus(self.margins.grace)).await;
+            }
+        }
+    }
+
+    async fn tell(&mut self, message: Message) {
+        if let Some(watchdog) = &mut self.watchdog {
+            // A watchdog that is gone is noticed where it is heard.
+            let _ = watchdog.tell(message).await;
+        }
+    }
+
+    /// Ctrl-Z would leave a command that holds a lock lying about: it goes on.
+    fn resume_if_suspended(&self) {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let stopped = waitid(WaitId::Pid(self.group.leader()), options).ok().flatten();
+        let by_terminal = stopped
+            .and_then(|status| status.stopping_signal())
+            .is_some_and(|signal| signal == Signal::TSTP.as_raw());
+        if by_terminal && self.terminal.is_some() {
+            eprintln!("sereno: the command goes on: it cannot be suspended while it holds a lock");
+            self.group.signal(Signal::CONT);
+        }
+    }
+
+    /// The command is dead but not reaped, so its group's number is still its own. What it has left behind in its
+    /// group goes too; only then is there nothing left to watch.
+    async fn finish(mut self) -> Result<Ended, Failure> {
+        self.stop_rest().await;
+        if let Some(watchdog) = self.watchdog.take()
+            && watchdog.end().await
+        {
+            self.cause.get_or_insert(exit::LOST);
+        }
+        let status =
+            self.child.wait().map_err(|error| Failure::io("waiting for the command", &error))?;
+        drop(self.terminal.take());
+        let own = match (status.code(), status.signal()) {
+            (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+            (None, signal) => exit::by_signal(signal.unwrap_or(0)),
+        };
+        Ok(self.cause.map_or(Ended::Itself(own), Ended::Stopped))
+    }
+
+    async fn stop_rest(&mut self) {
+        if self.group.alive() == Some(0) {
+            return;
+        }
+        self.group.terminate();
+        let now = Moment::now();
+        let planned = self.stopper.kill_at().unwrap_or(now.plus(self.margins.grace));
+        let kill_at = planned.min(self.margins.limits(self.status.borrow().deadline).kill_at);
+        while Moment::now() < kill_at {
+            if self.group.alive() == Some(0) {
+                return;
+            }
+            reap_orphans(self.group.leader());
+            sleep(LOOK_FOR_REST_EVERY).await;
+        }
+        self.group.kill();
+    }
+}
+
+/// A watchdog that is being replaced says nothing.
+async fn hear(watchdog: &mut Option<Watchdog>) -> Option<String> {
+    match watchdog {
+        Some(watchdog) => watchdog.hear().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn cause_of(loss: &Loss) -> Cause {
+    match loss {
+        Loss::MaxHold => exit::MAX_HOLD,
+        _ => exit::LOST,
+    }
+}
+
+/// The child is dead. It stays in the process table.
+fn has_exited(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(child), options), Ok(None))
+}
+
+/// As the first process of a container this one inherits all orphans, and their bodies.
+fn reap_orphans(child: Pid) {
+    if std::process::id() != 1 {
+        return;
+    }
+    let child = child.as_raw_nonzero().get();
+    let bodies = processes().unwrap_or_default().into_iter();
+    for body in
+        bodies.filter(|process| process.zombie && process.parent == 1 && process.pid != child)
+    {
+        if let Some(pid) = Pid::from_raw(body.pid) {
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        }
+    }
+}
+
+/// Holds on to the lock for what is left of `at_least`, unless it is lost or a signal says to stop.
+pub(crate) async fn hold(guard: &Guard, left: Duration, signals: &mut Signals) -> Option<Signal> {
+    let until = Moment::now().plus(left);
+    let lost = guard.lost();
+    tokio::pin!(lost);
+    while Moment::now() < until {
+        let pause = Moment::now().until(until).min(LOOK_AT_LEAST_EVERY);
+        tokio::select! {
+            signal = signals.next() => return Some(signal),
+            _ = &mut lost => return None,
+            () = sleep(pause) => {}
+        }
+    }
+    None
+}
+
+/// What is owed to the service, for a moment.
+pub(crate) async fn settle(client: &sereno_client::Client, within: Duration) {
+    let _ = timeout(within, client.settled()).await;
+}

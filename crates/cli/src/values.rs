@@ -1,0 +1,34 @@
+//! How values are written on the command line.
+
+use sereno_client::api::Millis;
+use std::time::Duration;
+
+/// One whole number and one unit: `500ms`, `30s`, `2m`, `1h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    text.parse().map(Millis::to_duration).map_err(|error| error.to_string())
+}
+
+/// `KEY=VALUE`.
+pub(crate) fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err("must be KEY=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_their_unit() {
+        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1_500)));
+        assert!(duration("30").unwrap_err().contains("unit"));
+    }
+
+    #[test]
+    fn labels_have_a_key() {
+        assert_eq!(label("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert!(label("=b").is_err() && label("a").is_err());
+    }
+}
