@@ -1,0 +1,146 @@
+//! Holds what ARCHITECTURE.md says is absent on purpose, by reading cargo's metadata and the sources.
+
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// What each crate of the workspace depends on outside of its tests.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_string();
+    let packages = metadata["packages"].as_array().unwrap();
+    let of = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap();
+        // A kind of `null` is a normal dependency; the others are for tests and build scripts.
+        all.iter().filter(|one| one["kind"].is_null()).map(|one| text(&one["name"])).collect()
+    };
+    packages.iter().map(|package| (text(&package["name"]), of(package))).collect()
+}
+
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push((path, text));
+        }
+    }
+    found
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("sereno-core", &[] as &[_]),
+        ("sereno-log", &["sereno-core"]),
+        ("sereno-node", &["sereno-core", "sereno-log"]),
+        ("sereno-api", &[]),
+        ("sereno-client", &["sereno-api"]),
+        ("sereno-server", &["sereno-api", "sereno-core", "sereno-log", "sereno-node"]),
+    ]);
+    let dependencies = dependencies();
+    for (name, allowed) in allowed {
+        let ours = dependencies[name].iter().filter(|other| other.starts_with("sereno-"));
+        for other in ours {
+            assert!(allowed.contains(&other.as_str()), "{name} must not depend on {other}");
+        }
+    }
+}
+
+#[test]
+fn only_their_own_crates_know_the_world() {
+    // Who may name what: the runtime, JSON, the web, the engines.
+    let only: [(&str, &[&str]); 8] = [
+        (
+            "serde_json",
+            &["sereno-api", "sereno-server", "sereno-client", "sereno-cli", "sereno-bench"],
+        ),
+        ("serde", &["sereno-api", "sereno-server", "sereno-client", "sereno-cli", "sereno-bench"]),
+        ("axum", &["sereno-server"]),
+        ("hyper", &["sereno-server", "sereno-client", "sereno-bench"]),
+        ("reqwest", &["sereno-client"]),
+        ("rusqlite", &["sereno-log"]),
+        ("rand", &["sereno-node", "sereno-server", "sereno-client", "sereno-cli", "sereno-bench"]),
+        ("clap", &["sereno-server", "sereno-cli", "sereno-bench"]),
+    ];
+    for (name, dependencies) in dependencies() {
+        for (library, allowed) in only {
+            let knows = dependencies.contains(library);
+            assert!(!knows || allowed.contains(&name.as_str()), "{name} must not know {library}");
+        }
+        let pure = name == "sereno-core";
+        assert!(!(pure && dependencies.contains("tokio")), "core knows no runtime");
+    }
+}
+
+#[test]
+fn the_core_is_a_pure_function() {
+    let banned = [
+        "std::time",
+        "Instant",
+        "SystemTime",
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::thread",
+        "async fn",
+        ".await",
+        "rand::",
+        "f32",
+        "f64",
+        "println!",
+        "static mut",
+        "unsafe",
+    ];
+    for (path, text) in sources(&root().join("crates/core/src")) {
+        for word in banned {
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let hit = code.into_iter().find(|line| line.contains(word));
+            assert!(hit.is_none(), "{} has {word:?}: {}", path.display(), hit.unwrap());
+        }
+    }
+}
+
+#[test]
+fn only_the_driver_knows_the_runtime() {
+    let may = ["driver.rs", "handle.rs", "events.rs", "replay.rs"];
+    for (path, text) in sources(&root().join("crates/node/src")) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_test =
+            path.components().any(|part| part.as_os_str() == "tests") || name.ends_with("tests.rs");
+        assert!(
+            !text.contains("tokio::") || is_test || may.contains(&name),
+            "{} must stay sans-I/O",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_limit_is_documented() {
+    let limits = fs::read_to_string(root().join("crates/core/src/limits.rs")).unwrap();
+    let page = fs::read_to_string(root().join("docs/limits.md")).unwrap();
+    let names = limits.lines().filter_map(|line| line.strip_prefix("pub const "));
+    let names: Vec<_> = names.map(|rest| rest.split(':').next().unwrap()).collect();
+    assert!(names.len() > 30, "the limits are found: {names:?}");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "docs/limits.md does not tell of {name}");
+    }
+}
