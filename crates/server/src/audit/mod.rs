@@ -32,7 +32,11 @@ use sereno_core::ids::{LogId, Position};
 use sereno_node::events::{EventBatch, Sink};
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
 };
 use tokio::sync::oneshot;
@@ -76,6 +80,7 @@ pub struct Audit {
     folder: PathBuf,
     messages: mpsc::Sender<Message>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    queued: Arc<AtomicU64>,
 }
 
 impl Audit {
@@ -91,18 +96,24 @@ impl Audit {
         let storage = |error| AuditError::Storage { folder: folder.display().to_string(), error };
         let files = Files::open(config).map_err(storage)?;
         let tail = recovery::recover(&files)?;
-        let writer = Writer::open(files, tail).map_err(storage)?;
+        let queued = Arc::new(AtomicU64::new(0));
+        let writer = Writer::open(files, tail, Arc::clone(&queued)).map_err(storage)?;
         let (messages, inbox) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("sereno-audit".into())
             .spawn(move || writer.run(&inbox, on_failure))
             .map_err(storage)?;
-        Ok(Arc::new(Self { folder, messages, thread: Mutex::new(Some(thread)) }))
+        Ok(Arc::new(Self { folder, messages, thread: Mutex::new(Some(thread)), queued }))
     }
 
     /// Says which log the events are of, and after which position the node began to replay it.
     pub(crate) fn begin(&self, log_id: LogId, replayed_after: Position) {
         self.send(Message::Begin { log_id, replayed_after });
+    }
+
+    /// Entries that are still to be written.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued.load(Ordering::Relaxed)
     }
 
     /// Lines from number `from` on, everything included that was applied before this call.
@@ -138,6 +149,7 @@ impl Sink for Audit {
     fn applied(&self, batch: &Arc<EventBatch>) {
         // Heartbeats come here too, and need not wake the thread.
         if batch.events.iter().any(line::is_audited) {
+            self.queued.fetch_add(1, Ordering::Relaxed);
             self.send(Message::Applied(Arc::clone(batch)));
         }
     }

@@ -105,17 +105,6 @@ async fn every_cut_of_the_tail_is_made_good_by_the_replay() {
     }
 }
 
-impl Bench {
-    /// The only file, made anew where the cut left nothing of it.
-    fn last_file_or(&self, _whole: &[u8]) -> PathBuf {
-        let mut files = files::list(self.folder.path()).unwrap();
-        files.pop().map_or_else(
-            || self.folder.path().join(format!("audit-{:020}.jsonl", 1)),
-            |file| file.path,
-        )
-    }
-}
-
 #[tokio::test]
 async fn a_power_cut_may_leave_anything_after_the_last_checkpoint() {
     let mut bench = Bench::new();

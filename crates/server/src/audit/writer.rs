@@ -11,7 +11,11 @@ use sereno_node::events::EventBatch;
 use std::{
     fs::File,
     io::{self, Write as _},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
 };
 use tokio::sync::oneshot;
 
@@ -38,10 +42,12 @@ pub(super) struct Writer {
     /// What came before `Begin`.
     early: Option<Vec<Message>>,
     buffer: Vec<u8>,
+    /// Counted up by whoever sends.
+    queued: Arc<AtomicU64>,
 }
 
 impl Writer {
-    pub(super) fn open(files: Files, tail: Tail) -> io::Result<Self> {
+    pub(super) fn open(files: Files, tail: Tail, queued: Arc<AtomicU64>) -> io::Result<Self> {
         let file = match &tail.file {
             Some((path, length)) => Some(Files::reopen(path, *length)?),
             None => None,
@@ -55,6 +61,7 @@ impl Writer {
             log_id: tail.log_id,
             covered: tail.covered,
             early: Some(Vec::new()),
+            queued,
             buffer: Vec::with_capacity(2 * PIECE_BYTES),
         })
     }
@@ -93,7 +100,10 @@ impl Writer {
                 early.push(message);
                 Ok(())
             }
-            (Message::Applied(batch), None) => self.record(&batch),
+            (Message::Applied(batch), None) => {
+                self.queued.fetch_sub(1, Ordering::Relaxed);
+                self.record(&batch)
+            }
             (Message::Durable(position, done), None) => {
                 self.checkpoint(position)?;
                 self.sync()?;
@@ -135,8 +145,7 @@ impl Writer {
     fn record(&mut self, batch: &EventBatch) -> io::Result<()> {
         let whole = Covered::through(batch.position.0);
         self.rotate_when_full()?;
-        for (index, event) in batch.events.iter().enumerate().filter(|(_, event)| is_audited(event))
-        {
+        for (index, _) in batch.events.iter().enumerate().filter(|(_, event)| is_audited(event)) {
             let number = index + 1;
             let at = Covered { position: batch.position.0, event: number as u64 };
             if at > self.covered {

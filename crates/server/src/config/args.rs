@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, env = "SERENO_AUDIT_FILES", value_name = "COUNT", hide_env_values = true)]
     pub audit_files: Option<usize>,
 
-    /// Open connections at once; beyond them new ones are turned away. [default: 20000]
+    /// Open connections at once; beyond them new ones are turned away. [default: 16000]
     #[arg(long, env = "SERENO_MAX_CONNECTIONS", value_name = "COUNT", hide_env_values = true)]
     pub max_connections: Option<usize>,
 

@@ -100,7 +100,7 @@ impl Default for Config {
             snapshot_bytes: 256 << 20,
             audit_file_bytes: 64 << 20,
             audit_files: 16,
-            max_connections: 20_000,
+            max_connections: 16_000,
             log_level: "info".into(),
             log_format: LogFormat::Text,
         }

@@ -1,0 +1,244 @@
+//! Booting a whole server: log, audit trail, node, door; and stopping it again.
+
+mod failure;
+mod run;
+
+pub use run::run;
+
+use crate::{
+    audit::{Audit, AuditConfig, AuditError},
+    config::{Config, ConfigError, LogEngine},
+    door::{Door, Hosts, Phase, Running, listen},
+    metrics::Metrics,
+};
+use failure::Failure;
+use sereno_core::{ids::Position, limits};
+use sereno_log::{Log, LogError, memory::MemoryLog, sqlite};
+use sereno_node::{
+    driver::{self, StartError},
+    events::Sink,
+    handle::NodeHandle,
+};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+
+/// Connections get this long to take their last answers.
+const GRACE: Duration = Duration::from_secs(5);
+/// Files that are open besides connections.
+const OTHER_FILES: u64 = 256;
+/// How often the time without a leader is counted.
+const SAMPLE: Duration = Duration::from_millis(250);
+
+/// Why a server does not start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The configuration makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// As configured.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The log cannot be opened.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// The audit trail cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The node cannot start from this log.
+    #[error(transparent)]
+    Node(#[from] StartError),
+    /// Something that the server cannot do without has failed; the message says what.
+    #[error("{0}")]
+    Failed(String),
+    /// The system denies something.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// A running server.
+pub struct Server {
+    addr: SocketAddr,
+    node: NodeHandle,
+    audit: Option<Arc<Audit>>,
+    phase: watch::Sender<Phase>,
+    running: Running,
+    sampler: JoinHandle<()>,
+    failure: Failure,
+}
+
+impl Server {
+    /// Boots a server on the current runtime and returns when it takes requests. It may not lead yet, for which
+    /// [`Self::ready`] waits.
+    ///
+    /// # Errors
+    /// When any part of it cannot start; nothing is left running then.
+    pub async fn start(config: Config) -> Result<Self, ServerError> {
+        config.check()?;
+        let listener = bind(config.http).await?;
+        let addr = listener.local_addr()?;
+        let connections_max = allow_connections(config.max_connections);
+        let failure = Failure::default();
+        let log = open_log(&config).await?;
+        let audit = open_audit(&config, &failure)?;
+        let replayed_after = log.usage().await?.snapshot.unwrap_or(Position(0));
+        let metrics = Arc::new(Metrics::new());
+        let mut sinks: Vec<Arc<dyn Sink>> = vec![metrics.events.clone()];
+        sinks.extend(audit.clone().map(|audit| audit as Arc<dyn Sink>));
+        let node_config = node_config(&config, addr);
+        let node = driver::start(log.clone(), node_config, sinks, metrics.node.clone()).await?;
+        metrics.events.go_live();
+        if let Some(audit) = &audit {
+            tokio::spawn(begin_audit(node.clone(), audit.clone(), replayed_after));
+        }
+        let sampler = tokio::spawn(sample(node.clone(), metrics.clone()));
+        let (phase, phase_seen) = watch::channel(Phase::Serving);
+        let hosts = Hosts::new(&config.allowed_hosts, !addr.ip().is_loopback());
+        let door = Door::new(node.clone(), log, metrics, audit.clone(), hosts, phase_seen);
+        let running = listen(Arc::new(door), listener, connections_max);
+        tracing::info!(%addr, log = ?config.log, "listening");
+        Ok(Self { addr, node, audit, phase, running, sampler, failure })
+    }
+
+    /// Where the door listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The same as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// The node behind the door.
+    pub fn node(&self) -> &NodeHandle {
+        &self.node
+    }
+
+    /// Waits until the node serves.
+    pub async fn ready(&self) {
+        let _stopped =
+            self.node.status().wait_for(|status| status.not_ready.is_none()).await.is_err();
+    }
+
+    /// Returns, with a message, when something has failed that the server cannot do without.
+    pub async fn failed(&self) -> String {
+        self.failure.wait().await
+    }
+
+    /// Stops: takes nothing new, answers what is in flight, ends held calls with `UNAVAILABLE` and outcome
+    /// `unknown`, resigns, and makes everything durable.
+    ///
+    /// # Errors
+    /// When something had failed before; the message says what.
+    pub async fn stop(self) -> Result<(), ServerError> {
+        tracing::info!("stopping");
+        self.phase.send_replace(Phase::Stopping);
+        self.node.stop().await;
+        if !self.running.ended(GRACE).await {
+            tracing::warn!("connections are closed before their last answers were taken");
+        }
+        self.phase.send_replace(Phase::Closing);
+        self.sampler.abort();
+        if let Some(audit) = &self.audit {
+            audit.stop().await;
+        }
+        tracing::info!("stopped");
+        match self.failure.message() {
+            Some(message) => Err(ServerError::Failed(message)),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| ServerError::Listen { address, error })
+}
+
+/// Raises this process's limit of open files, and lowers the number of connections to what it then allows.
+fn allow_connections(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let allowed = files.map_or(usize::MAX, |files| {
+        usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX).max(1)
+    });
+    if allowed < wanted {
+        tracing::warn!(
+            wanted,
+            allowed,
+            "the system allows fewer open files than --max-connections needs"
+        );
+    }
+    wanted.min(allowed)
+}
+
+async fn open_log(config: &Config) -> Result<Arc<dyn Log>, ServerError> {
+    match config.log {
+        LogEngine::Memory => Ok(Arc::new(MemoryLog::new())),
+        LogEngine::Sqlite => {
+            let folder = config.data.clone();
+            let open = move || sqlite::open(&folder, sqlite::Options::default());
+            let opened = tokio::task::spawn_blocking(open).await;
+            let opened = opened.map_err(|error| ServerError::Failed(error.to_string()))?;
+            Ok(Arc::new(opened?))
+        }
+    }
+}
+
+/// Its folder is only touched once the log's folder is ours.
+fn open_audit(config: &Config, failure: &Failure) -> Result<Option<Arc<Audit>>, ServerError> {
+    if config.log == LogEngine::Memory {
+        return Ok(None);
+    }
+    let audit = AuditConfig {
+        folder: config.audit_folder(),
+        file_bytes: config.audit_file_bytes,
+        files: config.audit_files,
+    };
+    let failure = failure.clone();
+    let on_failure = Box::new(move |message: String| failure.report(message));
+    Ok(Some(Audit::open(audit, on_failure)?))
+}
+
+fn node_config(config: &Config, addr: SocketAddr) -> driver::Config {
+    driver::Config {
+        node_id: config.node_id.clone(),
+        address: config.advertise.clone().unwrap_or_else(|| format!("http://{addr}")),
+        // Both engines serve one machine: no takeover has to fit into a lease.
+        min_ttl_ms: limits::TTL_MS_MIN,
+        snapshot_interval: config.snapshot_every,
+        snapshot_bytes: config.snapshot_bytes,
+    }
+}
+
+/// A log has its id from its first announce on.
+async fn begin_audit(node: NodeHandle, audit: Arc<Audit>, replayed_after: Position) {
+    let mut status = node.status();
+    let founded = status.wait_for(|status| status.log_id != Default::default()).await;
+    if let Ok(log_id) = founded.map(|status| status.log_id) {
+        audit.begin(log_id, replayed_after);
+    }
+}
+
+async fn sample(node: NodeHandle, metrics: Arc<Metrics>) {
+    let status = node.status();
+    let mut before = tokio::time::Instant::now();
+    loop {
+        tokio::time::sleep(SAMPLE).await;
+        let now = tokio::time::Instant::now();
+        if status.borrow().not_ready.is_some() {
+            metrics.node.leaderless(now - before);
+        }
+        before = now;
+    }
+}

@@ -1,0 +1,189 @@
+//! Connections: accepted up to a bound, timed, and ended gracefully.
+
+use super::{Door, answer::json_bytes, problem::Refused};
+use axum::{Router, response::IntoResponse as _, routing::future::RouteFuture};
+use futures_util::future::{Either, Ready, ready};
+use hyper::{Request, Response, body::Incoming, server::conn::http1};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt;
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinHandle,
+};
+use tower_service::Service as _;
+
+/// A connection that sends no (whole) request head for so long is closed.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
+/// Bytes of a request head.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Header fields of a request.
+const HEAD_FIELDS_MAX: usize = 64;
+/// A peer that is silent is asked after this time, and then so often, this many times.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
+/// A peer that does not confirm what was sent to it is given up after this time.
+const UNCONFIRMED_MS: u32 = 30_000;
+/// Accepting goes on after this time when the system had no means for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the server is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Taking requests.
+    Serving,
+    /// Answering what it has, and taking nothing new.
+    Stopping,
+    /// Closing what is still open.
+    Closing,
+}
+
+/// The door, listening.
+pub(crate) struct Running {
+    accepting: JoinHandle<()>,
+    places: Arc<Semaphore>,
+    connections_max: usize,
+}
+
+impl Running {
+    /// Waits, for at most `grace`, until all connections have ended. The phase must have changed before.
+    pub(crate) async fn ended(self, grace: Duration) -> bool {
+        let accepting_ended = self.accepting.await.is_ok();
+        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
+        let connections = tokio::time::timeout(grace, self.places.acquire_many(all)).await;
+        accepting_ended && connections.is_ok()
+    }
+}
+
+/// Serves on `listener` until the phase changes.
+pub(crate) fn listen(door: Arc<Door>, listener: TcpListener, connections_max: usize) -> Running {
+    let places = Arc::new(Semaphore::new(connections_max));
+    let phase = door.phase.clone();
+    let service = Service { router: super::routes::router(Arc::clone(&door)), door };
+    let accepting = tokio::spawn(accept(listener, service, phase, Arc::clone(&places)));
+    Running { accepting, places, connections_max }
+}
+
+async fn accept(
+    listener: TcpListener,
+    service: Service,
+    mut phase: watch::Receiver<Phase>,
+    places: Arc<Semaphore>,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_headers(HEAD_FIELDS_MAX)
+        .pipeline_flush(true);
+    let full_house = full_house();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "no connection could be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => drop(tokio::spawn(serve(
+                http.clone(),
+                stream,
+                service.clone(),
+                phase.clone(),
+                place,
+            ))),
+            Err(_) => {
+                service.door.metrics.door.turned_away();
+                // If the system takes it at once: nobody waits here for a client.
+                let _best_effort = stream.try_write(&full_house);
+            }
+        }
+    }
+}
+
+/// What a connection too many is told.
+fn full_house() -> Vec<u8> {
+    let body = json_bytes(&*Refused::unavailable("too many connections", 1_000).0);
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
+         content-type: application/problem+json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), &body].concat()
+}
+
+async fn serve(
+    http: http1::Builder,
+    stream: TcpStream,
+    service: Service,
+    mut phase: watch::Receiver<Phase>,
+    _place: OwnedSemaphorePermit,
+) {
+    if let Err(error) = prepare(&stream) {
+        tracing::debug!(%error, "a connection could not be set up");
+        return;
+    }
+    let _counted = service.door.metrics.door.connection();
+    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut stopping = false;
+    loop {
+        let next = if stopping { Phase::Closing } else { Phase::Stopping };
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended");
+                }
+                return;
+            }
+            _ = phase.wait_for(|phase| *phase >= next) => {
+                if stopping {
+                    return;
+                }
+                connection.as_mut().graceful_shutdown();
+                stopping = true;
+            }
+        }
+    }
+}
+
+/// Answers leave at once, and the death of a silent peer is noticed: whoever waits in a queue is asked for by its
+/// open connection.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (idle, interval, count) = KEEPALIVE;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, idle)?;
+    sockopt::set_tcp_keepintvl(stream, interval)?;
+    sockopt::set_tcp_keepcnt(stream, count)?;
+    Ok(sockopt::set_tcp_user_timeout(stream, UNCONFIRMED_MS)?)
+}
+
+/// What hyper calls for each request: the guard, then the routes.
+#[derive(Clone)]
+struct Service {
+    router: Router,
+    door: Arc<Door>,
+}
+
+type Answer = Response<axum::body::Body>;
+
+impl hyper::service::Service<Request<Incoming>> for Service {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Either<RouteFuture<Infallible>, Ready<Result<Answer, Infallible>>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        match self.door.hosts.check(request.uri(), request.headers()) {
+            Ok(()) => Either::Left(self.router.clone().call(request)),
+            Err(refused) => Either::Right(ready(Ok(refused.into_response()))),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The HTTP door: JSON in, calls of the node, JSON out. It translates and decides nothing.
+
+mod acquire;
+mod admin;
+mod answer;
+mod audit;
+mod body;
+mod call;
+mod caller;
+mod docs;
+mod fields;
+mod guard;
+mod health;
+mod lease;
+mod listen;
+mod namespaces;
+mod openapi;
+mod problem;
+mod query;
+mod reads;
+mod refusal;
+mod renew_many;
+mod routes;
+mod status;
+mod timeout;
+mod views;
+mod watch;
+
+pub(crate) use guard::Hosts;
+pub(crate) use listen::{Phase, Running, listen};
+pub use openapi::openapi;
+
+use crate::{audit::Audit, metrics::Metrics};
+use sereno_core::names::{Caller, NamespaceName};
+use sereno_log::Log;
+use sereno_node::handle::NodeHandle;
+use std::{sync::Arc, time::Instant};
+use tokio::sync::watch as signal;
+
+/// What every request can reach.
+pub(crate) struct Door {
+    pub(crate) node: NodeHandle,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// `None`: none is kept.
+    pub(crate) audit: Option<Arc<Audit>>,
+    pub(crate) hosts: Hosts,
+    /// Tells open watches to end.
+    pub(crate) phase: signal::Receiver<Phase>,
+    pub(crate) started: Instant,
+    names: CommonNames,
+}
+
+/// Names that almost every request has: made once, and shared.
+struct CommonNames {
+    anonymous: Caller,
+    default: NamespaceName,
+}
+
+impl Door {
+    pub(crate) fn new(
+        node: NodeHandle,
+        log: Arc<dyn Log>,
+        metrics: Arc<Metrics>,
+        audit: Option<Arc<Audit>>,
+        hosts: Hosts,
+        phase: signal::Receiver<Phase>,
+    ) -> Self {
+        let names = CommonNames {
+            anonymous: Caller::new("").expect("empty is anonymous"),
+            default: NamespaceName::new(NamespaceName::DEFAULT).expect("the default is valid"),
+        };
+        Self { node, log, metrics, audit, hosts, phase, started: Instant::now(), names }
+    }
+}

@@ -1,0 +1,247 @@
+//! The OpenAPI document: what the routes do not say by their types.
+
+use super::routes;
+use sereno_api as api;
+use sereno_api::ErrorCode;
+use std::collections::BTreeMap;
+use utoipa::{
+    IntoParams, IntoResponses, OpenApi as _,
+    openapi::{
+        Content, OpenApi, PathItem, Ref, RefOr, Response, ResponseBuilder,
+        path::{Parameter, ParameterIn},
+    },
+};
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Sereno",
+        description = "A coordination service: locks with leases, fencing tokens and a fair queue, decided by one \
+            log. Writes are POST with one JSON object; every error is a problem document (RFC 9457) with a stable \
+            `code`, an `outcome`, and how to go on.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    tags(
+        (name = "locks", description = "Locks: grants with leases and fencing tokens."),
+        (name = "namespaces", description = "What a namespace allows."),
+        (name = "operations", description = "For people and machines that run the service."),
+        (name = "admin", description = "Operators' writes."),
+    ),
+    components(schemas(api::Problem, api::WatchEvent, api::WatchStart)),
+)]
+struct Base;
+
+pub(super) fn base() -> OpenApi {
+    Base::openapi()
+}
+
+/// The whole document, as served at `/openapi.json`.
+pub fn openapi() -> OpenApi {
+    let (_, mut document) = routes::documented().split_for_parts();
+    let (_, rest) = routes::documented_rest().split_for_parts();
+    let lock = rest.paths.paths.values().next().and_then(|item| item.get.clone());
+    document.merge(rest);
+    let verbs = document.paths.paths.iter_mut().filter(|(path, item)| is_verb(path, item));
+    for (path, item) in verbs {
+        // A resource may be called like a verb.
+        item.get = lock.clone().map(|mut get| {
+            let verb = path.rsplit('/').next().unwrap_or_default();
+            get.operation_id = Some(format!("getLock-{verb}"));
+            get.parameters.get_or_insert_default().retain(|one| !is_in_path(one));
+            get
+        });
+    }
+    document
+}
+
+fn is_in_path(parameter: &RefOr<Parameter>) -> bool {
+    matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Path)
+}
+
+fn is_verb(path: &str, item: &PathItem) -> bool {
+    path.starts_with(super::reads::LOCKS) && item.post.is_some()
+}
+
+/// Names a set of problems that a route can answer, for its document.
+macro_rules! problems {
+    ($($(#[$doc:meta])* $name:ident: $($code:ident)+;)+) => {$(
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                problem_responses(&[$(ErrorCode::$code),+])
+            }
+        }
+    )+};
+}
+
+problems! {
+    /// Of acquire.
+    AcquireProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked WaitTimeout
+        LeaseEnded Abandoned TooLarge UnsupportedMediaType RequestIdReused QueueFull LimitReached Overloaded
+        Unavailable UnknownOutcome;
+    /// Of acquire-all.
+    AcquireAllProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked LeaseEnded
+        Abandoned TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of renew.
+    RenewProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded NotHolder MaxHoldReached
+        TooLarge UnsupportedMediaType LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of renew-many.
+    RenewManyProblems: InvalidArgument PermissionDenied RequestTimeout TooLarge UnsupportedMediaType LimitReached
+        Overloaded Unavailable UnknownOutcome;
+    /// Of release and abandon.
+    LeaseProblems: InvalidArgument PermissionDenied NotFound RequestTimeout TooLarge UnsupportedMediaType LimitReached
+        Overloaded Unavailable UnknownOutcome;
+    /// Of force-release.
+    ForceProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder TooLarge UnsupportedMediaType
+        RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of operators' other writes.
+    AdminProblems: InvalidArgument PermissionDenied RequestTimeout TooLarge UnsupportedMediaType RequestIdReused
+        Overloaded Unavailable UnknownOutcome;
+    /// Of a PUT.
+    PutProblems: InvalidArgument PermissionDenied RequestTimeout VersionConflict TooLarge UnsupportedMediaType
+        LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of a read of one thing.
+    GetProblems: InvalidArgument PermissionDenied NotFound Overloaded Unavailable;
+    /// Of a read of a list.
+    ListProblems: InvalidArgument PermissionDenied NotFound Overloaded Unavailable;
+    /// Of a watch.
+    WatchProblems: InvalidArgument PermissionDenied Resync;
+    /// Of the audit trail.
+    AuditProblems: InvalidArgument PermissionDenied NotFound Unavailable;
+    /// Of what needs neither log nor state.
+    PlainProblems: InvalidArgument PermissionDenied;
+    /// Of what works only while the node does.
+    ReadyProblems: PermissionDenied Unavailable;
+    /// Of a page.
+    PageProblems: PermissionDenied NotFound;
+}
+
+fn problem_responses(codes: &[ErrorCode]) -> BTreeMap<String, RefOr<Response>> {
+    let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in codes {
+        by_status.entry(code.status()).or_default().push(code.as_str());
+    }
+    let responses = by_status.into_iter().map(|(status, codes)| {
+        let content = Content::new(Some(Ref::from_schema_name("Problem")));
+        let response = ResponseBuilder::new()
+            .description(codes.join(", "))
+            .content("application/problem+json", content)
+            .build();
+        (status.to_string(), RefOr::T(response))
+    });
+    responses.collect()
+}
+
+/// The caller's deadline.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct TimeoutHeader {
+    /// How long the caller listens, from 1ms to 10m. Default: 30s.
+    #[param(rename = "Sereno-Timeout", pattern = "^[0-9]{1,10}(ms|s|m|h)$", example = "30s")]
+    timeout: Option<String>,
+}
+
+/// Where.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct NamespaceParam {
+    /// The namespace. Default: `default`.
+    #[param(pattern = "^[a-z0-9._-]{1,64}$")]
+    namespace: Option<String>,
+}
+
+/// How fresh.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct ConsistencyParam {
+    /// `consistent` (the default) rests on an entry of the log that was sent after this call arrived; `stale` is
+    /// answered at once from what this node knows.
+    #[param(inline)]
+    consistency: Option<Consistency>,
+}
+
+/// How fresh a read has to be.
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its document is used")]
+enum Consistency {
+    Consistent,
+    Stale,
+}
+
+/// Pages of a list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct PageParams {
+    /// Rows at most. Default: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which locks.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct ListParams {
+    /// Only resources that begin so.
+    #[param(max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
+    prefix: Option<String>,
+    /// Only of this owner.
+    #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$")]
+    owner: Option<String>,
+    /// Rows at most. Default: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// The `nextCursor` of the page before.
+    #[param(pattern = "^[0-9]{1,15}$")]
+    cursor: Option<String>,
+}
+
+/// What to follow.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct WatchParams {
+    /// Only this family. Default: all.
+    #[param(inline)]
+    family: Option<WatchFamily>,
+    /// Only resources that begin so.
+    #[param(max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
+    prefix: Option<String>,
+    /// Only this namespace. Default: all.
+    #[param(pattern = "^[a-z0-9._-]{1,64}$")]
+    namespace: Option<String>,
+    /// The cursor of the last event seen; the header `Last-Event-ID` wins over it. Default: from now on.
+    #[param(pattern = "^[0-9a-f]{32}-[0-9]{1,19}$")]
+    from: Option<String>,
+}
+
+/// The families that there are.
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its document is used")]
+enum WatchFamily {
+    Lock,
+    Admin,
+}
+
+/// Which lines.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct AuditParams {
+    /// The number of the first line. Default: the first that is kept.
+    #[param(minimum = 0)]
+    from: Option<u64>,
+    /// Lines at most. Default: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+}

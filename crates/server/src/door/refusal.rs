@@ -1,0 +1,222 @@
+//! From refusals of the log, and from calls that the log did not decide, to problem documents.
+
+use super::problem::Refused;
+use crate::{metrics::Kind, wire};
+use sereno_api::{ErrorCode, Holder, InTheWay, Outcome as Effect, Reason, RetryWith};
+use sereno_core::outcome::{self, Code, Detail, Outcome, Refusal};
+use sereno_node::handle::Undecided;
+
+/// The problem that tells of a refusal, which `outcome` carried.
+pub(super) fn refused(kind: Kind, refusal: Refusal, outcome: &Outcome) -> Refused {
+    let single = kind != Kind::AcquireAll;
+    let problem =
+        Refused::new(wire::code(refusal.code), sentence(kind, &refusal)).with(|problem| {
+            problem.outcome = effect(kind, refusal.code);
+            problem.retry_with = retry_with(kind, refusal.code);
+            problem.retry_after_ms = refusal.retry_after_ms;
+            problem.revision = Some(outcome.revision.0);
+            problem.cluster_time_ms = Some(outcome.time.0);
+            problem.original_revision = outcome.replayed.map(|first| first.0);
+            problem.replayed = outcome.replayed.map(|_| true);
+        });
+    with_detail(problem, refusal.detail, single)
+}
+
+/// A spent acquire had its effect: it was granted once.
+pub(super) fn effect(kind: Kind, code: Code) -> Effect {
+    match (code, kind) {
+        (Code::LeaseEnded, Kind::Acquire | Kind::AcquireAll) => Effect::Applied,
+        _ => Effect::NotApplied,
+    }
+}
+
+pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
+    let has_request_id =
+        matches!(kind, Kind::Acquire | Kind::AcquireAll | Kind::ForceRelease | Kind::TokenFloor);
+    let anew = if has_request_id { RetryWith::NewRequestId } else { RetryWith::SameRequestId };
+    match code {
+        Code::Locked | Code::WaitTimeout | Code::QueueFull | Code::LimitReached => Some(anew),
+        Code::Abandoned | Code::LeaseEnded | Code::RequestIdReused if has_request_id => Some(anew),
+        Code::Overloaded | Code::Unavailable => Some(RetryWith::SameRequestId),
+        Code::Abandoned
+        | Code::LeaseEnded
+        | Code::RequestIdReused
+        | Code::InvalidArgument
+        | Code::FencingRequired
+        | Code::NotFound
+        | Code::NotHolder
+        | Code::MaxHoldReached
+        | Code::VersionConflict => None,
+    }
+}
+
+fn with_detail(refused: Refused, detail: Detail, single: bool) -> Refused {
+    refused.with(|problem| match detail {
+        Detail::None | Detail::Paused | Detail::BornAt => {}
+        Detail::Invalid(invalid) => problem.field = Some(invalid.field),
+        Detail::Locked(mut in_the_way) => match in_the_way.pop() {
+            Some(one) if single => {
+                problem.holder = one.holder.as_ref().map(holder);
+                problem.lock_delay_ms = some_unless_zero(one.lock_delay_ms);
+                problem.waiters = Some(one.waiters);
+            }
+            last => {
+                problem.in_the_way = in_the_way.into_iter().chain(last).map(in_the_way_of).collect()
+            }
+        },
+        Detail::Ended { end, token } => {
+            problem.reason = Some(wire::end(end));
+            problem.fencing_token = Some(token.0);
+        }
+        Detail::Wait(why) => problem.reason = Some(wire::wait_end(why)),
+        Detail::FinalDeadline { in_ms, token } => {
+            problem.final_deadline_in_ms = Some(in_ms);
+            problem.fencing_token = Some(token.0);
+        }
+        Detail::Version { current } => problem.current_version = Some(current),
+        Detail::Limit { limit, max, sweep_pending } => {
+            problem.limit = Some(limit);
+            problem.max = Some(max);
+            problem.sweep_pending = Some(sweep_pending);
+        }
+    })
+}
+
+fn in_the_way_of(one: outcome::InTheWay) -> InTheWay {
+    InTheWay {
+        resource: one.resource.to_string(),
+        holder: one.holder.as_ref().map(holder),
+        lock_delay_ms: some_unless_zero(one.lock_delay_ms),
+        waiters: one.waiters,
+    }
+}
+
+fn holder(holder: &outcome::Holder) -> Holder {
+    Holder {
+        owner: holder.owner.to_string(),
+        fencing_token: holder.token.0,
+        held_for_ms: holder.held_for_ms,
+        expires_in_ms: holder.expires_in_ms,
+    }
+}
+
+fn some_unless_zero(ms: u64) -> Option<u64> {
+    (ms > 0).then_some(ms)
+}
+
+/// What went wrong this time, for people.
+fn sentence(kind: Kind, refusal: &Refusal) -> String {
+    match (&refusal.detail, refusal.code) {
+        (Detail::Invalid(invalid), _) => invalid.to_string(),
+        (Detail::Locked(in_the_way), _) => match in_the_way.as_slice() {
+            [one] => held_by(one),
+            many => format!("{} resources are not free", many.len()),
+        },
+        (Detail::Ended { end, token }, _) => {
+            format!("the lease with token {token} has ended: {}", end.as_str())
+        }
+        (Detail::Wait(why), _) => match wire::wait_end(*why) {
+            Reason::TimedOut => "the wait timed out".into(),
+            Reason::Restored => {
+                "the wait was cleared when the service was restored from a backup".into()
+            }
+            _ => "nobody asked for the wait any more, so it was removed".into(),
+        },
+        (Detail::FinalDeadline { in_ms, .. }, _) => {
+            format!("maxHold is used up: the ownership ends in {in_ms} ms and cannot be renewed")
+        }
+        (Detail::Version { current: 0 }, _) => {
+            "there is no such namespace yet: expectedVersion must be 0".into()
+        }
+        (Detail::Version { current }, _) => format!("version {current} is in force"),
+        (Detail::Limit { limit, max, .. }, _) => {
+            format!("{limit}: {max} are in use, and that is the limit")
+        }
+        (Detail::Paused, _) => "granting is paused after a restore from a backup".into(),
+        (Detail::BornAt, _) => {
+            "bornAt lies over 30 s of cluster time in the past, or ahead of the log".into()
+        }
+        (Detail::None, code) => plain_sentence(kind, code),
+    }
+}
+
+fn plain_sentence(kind: Kind, code: Code) -> String {
+    match code {
+        Code::FencingRequired => "the namespace requires fencing: enforced".into(),
+        Code::NotFound => "there is no such namespace".into(),
+        Code::NotHolder if kind == Kind::ForceRelease => {
+            "nobody holds the resource with that token".into()
+        }
+        Code::NotHolder => "no such lease on this resource is known".into(),
+        Code::Abandoned => "this requestId was abandoned; it is never granted".into(),
+        Code::RequestIdReused => "this requestId was used before, with other content".into(),
+        other => wire::code(other).title().into(),
+    }
+}
+
+fn held_by(one: &outcome::InTheWay) -> String {
+    let resource = &one.resource;
+    match &one.holder {
+        Some(holder) => {
+            format!(
+                "{resource} is held by {:?} for at most {} ms more",
+                holder.owner, holder.expires_in_ms
+            )
+        }
+        None => format!("{resource} is in its lock delay for {} ms more", one.lock_delay_ms),
+    }
+}
+
+/// The problem that tells why the log did not decide. `time`: the cluster time that this node knows.
+pub(super) fn undecided(undecided: Undecided) -> Refused {
+    match undecided {
+        Undecided::Overloaded { retry_after_ms } => retryable(
+            ErrorCode::Overloaded,
+            "more calls wait than this service takes",
+            retry_after_ms,
+        ),
+        Undecided::RateLimited { namespace, requests_per_second, retry_after_ms } => {
+            let detail =
+                format!("namespace {namespace} may send {requests_per_second} requests a second");
+            retryable(ErrorCode::LimitReached, detail, retry_after_ms).with(|problem| {
+                problem.limit = Some("requestsPerSecond".into());
+                problem.max = Some(requests_per_second);
+            })
+        }
+        Undecided::Unavailable { reason, retry_after_ms } => {
+            Refused::unavailable(reason, retry_after_ms)
+        }
+        Undecided::Unknown => {
+            let detail =
+                "it was sent to the log, and no answer came in time: it may have been applied";
+            let refused = Refused::new(ErrorCode::UnknownOutcome, detail);
+            refused.with(|problem| {
+                problem.outcome = Effect::Unknown;
+                problem.retry_with = Some(RetryWith::SameRequestId);
+            })
+        }
+        Undecided::HeldCallEnded => {
+            let detail =
+                "the call was held for a wait and ended by this node; the wait itself goes on";
+            Refused::unavailable(detail, 0).with(|problem| problem.outcome = Effect::Unknown)
+        }
+        Undecided::TooLarge { bytes } => {
+            let max = sereno_core::limits::COMMAND_BYTES_MAX;
+            let detail =
+                format!("the command has {bytes} bytes in the log's form; {max} is the most");
+            Refused::new(ErrorCode::TooLarge, detail)
+        }
+    }
+}
+
+fn retryable(code: ErrorCode, detail: impl Into<String>, retry_after_ms: u64) -> Refused {
+    Refused::new(code, detail).with(|problem| {
+        problem.retry_with = Some(RetryWith::SameRequestId);
+        problem.retry_after_ms = Some(retry_after_ms);
+    })
+}
+
+/// A read of something that is not there.
+pub(super) fn no_namespace(name: &str) -> Refused {
+    Refused::new(ErrorCode::NotFound, format!("there is no namespace {name:?}"))
+}

@@ -1,0 +1,118 @@
+//! What callers ask and what they are told, whatever the door.
+
+use super::call_seconds;
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::Registry,
+};
+use sereno_api::ErrorCode;
+use std::time::Duration;
+
+/// The code of a call that was done.
+pub(crate) const OK: &str = "OK";
+/// The code of an acquire that queues.
+pub(crate) const WAITING: &str = "WAITING";
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Acquire,
+    AcquireAll,
+    Renew,
+    RenewMany,
+    Release,
+    Abandon,
+    ForceRelease,
+    PutNamespace,
+    TokenFloor,
+    Read,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::AcquireAll => "acquireAll",
+            Self::Renew => "renew",
+            Self::RenewMany => "renewMany",
+            Self::Release => "release",
+            Self::Abandon => "abandon",
+            Self::ForceRelease => "forceRelease",
+            Self::PutNamespace => "putNamespace",
+            Self::TokenFloor => "tokenFloor",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// Whether the caller was ready to wait: then the time says little about the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Now,
+    Wait,
+}
+
+impl Mode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+type Labels = [(&'static str, &'static str); 2];
+
+pub(crate) struct CallMetrics {
+    answers: Family<Labels, Counter>,
+    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    renewals_refused: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+impl CallMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            answers: Family::default(),
+            seconds: Family::new_with_constructor(call_seconds),
+            renewals_refused: Family::default(),
+        };
+        registry.register(
+            "requests",
+            "Calls by operation and answer: OK, WAITING or the code of the problem",
+            metrics.answers.clone(),
+        );
+        registry.register(
+            "request_seconds",
+            "Time to the answer; mode wait: the caller was ready to queue",
+            metrics.seconds.clone(),
+        );
+        registry.register(
+            "renewals_refused",
+            "Renewals of single leases that were refused",
+            metrics.renewals_refused.clone(),
+        );
+        metrics
+    }
+
+    /// A call got its answer.
+    pub(crate) fn answered(&self, kind: Kind, mode: Mode, code: &'static str, took: Duration) {
+        let operation = ("operation", kind.as_str());
+        self.answers.get_or_create(&[operation, ("code", code)]).inc();
+        self.seconds
+            .get_or_create(&[operation, ("mode", mode.as_str())])
+            .observe(took.as_secs_f64());
+        if kind == Kind::Renew && code != OK {
+            self.renewal_refused(code);
+        }
+    }
+
+    /// A request was refused before it was a call.
+    pub(crate) fn refused(&self, kind: Kind, code: ErrorCode) {
+        self.answers.get_or_create(&[("operation", kind.as_str()), ("code", code.as_str())]).inc();
+    }
+
+    /// One lease of a renew-many was refused.
+    pub(crate) fn renewal_refused(&self, code: &'static str) {
+        self.renewals_refused.get_or_create(&[("code", code)]).inc();
+    }
+}
