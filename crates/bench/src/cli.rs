@@ -3,8 +3,11 @@
 use crate::{
     closed::{self, ClosedArgs},
     error::Error,
+    memory::{self, MemoryArgs},
+    open::{self, OpenArgs},
     peers::{self, PeersArgs},
     report::print,
+    snapshot_impact::{self, SnapshotImpactArgs},
 };
 use clap::{Parser, Subcommand};
 
@@ -25,9 +28,15 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[allow(missing_docs)]
+    Open(Box<OpenArgs>),
+    #[allow(missing_docs)]
     Closed(ClosedArgs),
     #[allow(missing_docs)]
     Peers(PeersArgs),
+    #[allow(missing_docs)]
+    SnapshotImpact(SnapshotImpactArgs),
+    #[allow(missing_docs)]
+    Memory(MemoryArgs),
 }
 
 /// Carries a command out and writes its result; false: a bound was missed.
@@ -36,6 +45,11 @@ pub enum Command {
 /// The run failed.
 pub async fn run(cli: &Cli) -> Result<bool, Error> {
     match &cli.command {
+        Command::Open(args) => {
+            let report = open::run(args).await?;
+            print(&report, args.output)?;
+            Ok(true)
+        }
         Command::Closed(args) => {
             let report = closed::run(args).await?;
             print(&report, args.output)?;
@@ -45,6 +59,16 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
             let report = peers::run(args).await?;
             print(&report, args.output)?;
             Ok(report.is_met() || !args.check)
+        }
+        Command::SnapshotImpact(args) => {
+            let report = snapshot_impact::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Memory(args) => {
+            let report = memory::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
         }
     }
 }

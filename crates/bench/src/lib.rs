@@ -3,9 +3,14 @@
 pub mod cli;
 pub mod closed;
 pub mod error;
+pub mod fill;
+pub mod memory;
+pub mod open;
 pub mod peers;
+pub mod picture;
 pub mod process;
 pub mod report;
+pub mod snapshot_impact;
 pub mod stats;
 pub mod target;
 pub mod wire;

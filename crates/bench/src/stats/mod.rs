@@ -6,6 +6,7 @@ mod median;
 mod timeline;
 
 pub use figures::{Board, Figures, Operation, Verdict};
+pub(crate) use latency::human;
 pub use latency::{Latency, Percentiles};
 pub use median::{median, median_f64, ratio};
 pub use timeline::{Point, Timeline};

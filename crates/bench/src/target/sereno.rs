@@ -136,9 +136,14 @@ impl Sereno {
         })
     }
 
-    /// Whether another call can be sent on this connection.
+    /// Whether the server has still got it open: asks the kernel.
     pub fn is_usable(&self) -> bool {
-        !self.close && self.link.is_open()
+        self.link.is_open()
+    }
+
+    /// Whether the server said that it closes this connection.
+    pub fn is_closing(&self) -> bool {
+        self.close
     }
 
     /// `POST /v1/locks/acquire`
