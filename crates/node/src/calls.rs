@@ -23,7 +23,17 @@ pub(crate) enum Stage {
 pub(crate) struct OpenCall {
     pub(crate) deadline: Mono,
     pub(crate) hold_ms: u64,
+    /// Of a release or an abandon, which is applied even if nobody listens any more.
+    pub(crate) is_ending: bool,
     pub(crate) stage: Stage,
+}
+
+/// A hand-over that calls were answered with.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    /// How many of the answers have not turned out to be unheard.
+    answers: usize,
+    at: ClusterTime,
 }
 
 #[derive(Debug, Default)]
@@ -34,11 +44,14 @@ pub(crate) struct Calls {
     /// Claims that no call asks for, by the end of the last one.
     unasked: BTreeSet<(ClusterTime, ObjectId)>,
     unasked_since: BTreeMap<ObjectId, ClusterTime>,
+    /// Hand-overs of the last [`GRACE_MS`] that were answered: one that nobody heard has its grace.
+    offers: BTreeMap<ObjectId, Offer>,
+    offered: BTreeSet<(ClusterTime, ObjectId)>,
 }
 
 impl Calls {
-    pub(crate) fn open(&mut self, id: CallId, deadline: Mono, hold_ms: u64) {
-        let before = self.open.insert(id, OpenCall { deadline, hold_ms, stage: Stage::Queued });
+    pub(crate) fn open(&mut self, id: CallId, call: OpenCall) {
+        let before = self.open.insert(id, call);
         assert!(before.is_none(), "calls are numbered");
     }
 
@@ -46,9 +59,10 @@ impl Calls {
         self.open.get(&id)
     }
 
-    pub(crate) fn sent(&mut self, id: CallId) {
+    /// The call is part of an append, or (`Queued`) of one that failed for certain.
+    pub(crate) fn set_stage(&mut self, id: CallId, stage: Stage) {
         if let Some(call) = self.open.get_mut(&id) {
-            call.stage = Stage::Sent;
+            call.stage = stage;
         }
     }
 
@@ -104,6 +118,53 @@ impl Calls {
         }
     }
 
+    pub(crate) fn is_in_grace(&self, claim: ObjectId) -> bool {
+        self.unasked_since.contains_key(&claim)
+    }
+
+    /// So many calls are answered with this hand-over.
+    pub(crate) fn offer(&mut self, claim: ObjectId, answers: usize, at: ClusterTime) {
+        self.end_grace(claim);
+        let before = self.offers.get(&claim).copied();
+        if let Some(before) = before {
+            self.offered.remove(&(before.at, claim));
+        }
+        let answers = answers + before.map_or(0, |before| before.answers);
+        self.offers.insert(claim, Offer { answers, at });
+        self.offered.insert((at, claim));
+    }
+
+    pub(crate) fn is_offered(&self, claim: ObjectId) -> bool {
+        self.offers.contains_key(&claim)
+    }
+
+    /// One of the answers reached nobody. If none did, the grace begins.
+    pub(crate) fn unheard(&mut self, claim: ObjectId, time: ClusterTime) {
+        let Some(offer) = self.offers.get_mut(&claim) else { return };
+        offer.answers -= 1;
+        if offer.answers == 0 {
+            let at = offer.at;
+            self.offers.remove(&claim);
+            self.offered.remove(&(at, claim));
+            self.begin_grace(claim, time);
+        }
+    }
+
+    /// Forgets answers that are old enough: nobody has said that they were not heard.
+    pub(crate) fn forget_offers(&mut self, time: ClusterTime) {
+        while let Some(&(at, claim)) = self.offered.first()
+            && at.plus(GRACE_MS) <= time
+        {
+            self.offered.pop_first();
+            self.offers.remove(&claim);
+        }
+    }
+
+    /// When the first grace is over.
+    pub(crate) fn next_deserted(&self) -> Option<ClusterTime> {
+        self.unasked.first().map(|&(since, _)| since.plus(GRACE_MS))
+    }
+
     /// A claim that nobody has asked for during the grace.
     pub(crate) fn take_deserted(&mut self, time: ClusterTime) -> Option<ObjectId> {
         let &(since, claim) = self.unasked.first()?;
@@ -136,21 +197,40 @@ impl Calls {
     }
 
     /// Calls past their deadline that are not held.
-    pub(crate) fn overdue(&self, now: Mono) -> Vec<(CallId, Stage)> {
+    pub(crate) fn overdue(&self, now: Mono) -> Vec<(CallId, OpenCall)> {
         let is_overdue =
             |call: &OpenCall| call.deadline <= now && !matches!(call.stage, Stage::Held { .. });
         let calls = self.open.iter().filter(|(_, call)| is_overdue(call));
-        calls.map(|(&id, call)| (id, call.stage)).collect()
+        calls.map(|(&id, &call)| (id, call)).collect()
     }
 
     /// Forgets all graces, for a node that has ceased to lead.
     pub(crate) fn clear_graces(&mut self) {
         self.unasked.clear();
         self.unasked_since.clear();
+        self.offers.clear();
+        self.offered.clear();
     }
 
     /// All held calls.
     pub(crate) fn held(&self) -> Vec<CallId> {
         self.held_until.iter().map(|&(_, id)| id).collect()
+    }
+
+    /// Panics unless every call has been closed, and nothing of them is left.
+    #[cfg(test)]
+    pub(crate) fn check_closed(&self) {
+        assert!(self.open.is_empty(), "open: {:?}", self.open);
+        assert!(self.held_until.is_empty() && self.held_by_claim.is_empty());
+        assert_eq!(self.unasked.len(), self.unasked_since.len());
+        assert_eq!(self.offers.len(), self.offered.len());
+    }
+
+    /// Panics unless nothing is left at all.
+    #[cfg(test)]
+    pub(crate) fn check_empty(&self) {
+        self.check_closed();
+        assert!(self.unasked.is_empty(), "graces: {:?}", self.unasked);
+        assert!(self.offers.is_empty(), "offers: {:?}", self.offers);
     }
 }

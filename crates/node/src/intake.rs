@@ -1,5 +1,5 @@
 //! The intake: calls that wait for the next entry. Bounded, fair over (namespace, caller); renewals nearest to
-//! expiry first, then releases and abandons, then the rest in turn.
+//! expiry first, then releases and abandons, then the node's own, then the rest in turn.
 
 use crate::{clock::Mono, node::CallId};
 use sereno_core::{
@@ -9,6 +9,10 @@ use sereno_core::{
     names::{Caller, NamespaceName},
 };
 use std::collections::{BTreeMap, VecDeque};
+
+/// Releases and abandons queued. What was taken is never dropped, so in a long outage, with clients that repeat
+/// theirs, only this bounds them; beyond it they are refused, and repeated later.
+const INTAKE_ENDINGS_MAX: usize = 10 * limits::INTAKE_ORDINARY_MAX;
 
 /// One queued command.
 #[derive(Debug)]
@@ -58,7 +62,7 @@ impl Intake {
     /// Queues a call. `lease_deadline` orders renewals.
     ///
     /// # Errors
-    /// [`Full`] for all kinds but releases and abandons.
+    /// [`Full`]: each kind has its own bound.
     pub(crate) fn push(
         &mut self,
         pending: Pending,
@@ -72,11 +76,22 @@ impl Intake {
             Kind::Renewal => {
                 self.renewals.insert((lease_deadline, self.arrivals), pending);
             }
+            Kind::Ending if self.endings.len() >= INTAKE_ENDINGS_MAX => return Err(Full),
             Kind::Ending => self.endings.push_back(pending),
             Kind::Ordinary if self.ordinary_len >= limits::INTAKE_ORDINARY_MAX => return Err(Full),
             Kind::Ordinary => self.push_ordinary(pending),
         }
         Ok(())
+    }
+
+    /// Puts what is never dropped back to the front: the append that carried it has failed for certain.
+    pub(crate) fn put_back(&mut self, kept: Vec<Pending>) {
+        for pending in kept.into_iter().rev() {
+            match pending.call {
+                None if !is_ending(&pending.command.operation) => self.own.push_front(pending),
+                _ => self.endings.push_front(pending),
+            }
+        }
     }
 
     fn push_ordinary(&mut self, pending: Pending) {
@@ -91,13 +106,11 @@ impl Intake {
     }
 
     fn pop(&mut self) -> Option<Pending> {
-        if let Some(own) = self.own.pop_front() {
-            return Some(own);
-        }
         if let Some((_, renewal)) = self.renewals.pop_first() {
             return Some(renewal);
         }
-        self.endings.pop_front().or_else(|| self.pop_ordinary())
+        let first = self.endings.pop_front().or_else(|| self.own.pop_front());
+        first.or_else(|| self.pop_ordinary())
     }
 
     fn pop_ordinary(&mut self) -> Option<Pending> {
@@ -122,8 +135,7 @@ impl Intake {
                 break;
             }
             let Some(pending) = self.pop() else { break };
-            let is_ending = kind(&pending.command.operation) == Kind::Ending;
-            if is_ending || pending.call.is_none() || keep(&pending) {
+            if is_kept(&pending) || keep(&pending) {
                 bytes += pending.bytes;
                 batch.push(pending);
             }
@@ -152,10 +164,20 @@ fn kind(operation: &Operation) -> Kind {
     }
 }
 
+/// Releases and abandons: what they end may not stay.
+pub(crate) fn is_ending(operation: &Operation) -> bool {
+    kind(operation) == Kind::Ending
+}
+
+/// Whether it is appended whoever listens: releases, abandons, and the node's own.
+pub(crate) fn is_kept(pending: &Pending) -> bool {
+    pending.call.is_none() || is_ending(&pending.command.operation)
+}
+
 /// Whether the namespace's request rate applies: renewals, releases and abandons only keep or free what was
-/// granted within the rate.
+/// granted within the rate, and a runaway tenant must not lock the operator out.
 pub(crate) fn is_rated(operation: &Operation) -> bool {
-    kind(operation) == Kind::Ordinary
+    matches!(operation, Operation::Acquire(_) | Operation::AcquireAll(_))
 }
 
 /// Request rates of namespaces: each allows its number per second, and as much at once after a pause.

@@ -55,7 +55,7 @@ impl Node {
             Phase::Following => Role::Follower,
             Phase::Leading => Role::Leader { epoch: Position(self.state().head().epoch.0) },
             Phase::Suspect { .. } | Phase::Distrusted { .. } => Role::Suspect,
-            Phase::Stopping | Phase::Stopped => Role::Stopped,
+            Phase::Stopping { .. } | Phase::Stopped => Role::Stopped,
         }
     }
 }

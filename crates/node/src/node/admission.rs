@@ -1,17 +1,21 @@
 //! What is taken in, refused, or given up: calls before their entry.
 
-use super::{Node, NodeCall, OVERDUE_SCAN_MS, Output, Phase};
+use super::{CallId, Node, NodeCall, OVERDUE_SCAN_MS, Output, Phase};
 use crate::{
-    calls::Stage,
+    calls::{OpenCall, Stage},
     clock::Mono,
-    handle::{Reply, Undecided},
-    intake::{Full, Pending, is_rated},
+    handle::{Consistency, Reply, Undecided},
+    intake::{Full, Pending, is_ending, is_rated},
+    node::ReadId,
 };
 use sereno_core::{
     command::{Command, Operation},
     ids::{ClusterTime, LeaseId},
     limits,
 };
+
+/// A stop waits no longer than this for the log: a resign only spares the others a silence.
+const STOP_MS: u64 = 5_000;
 
 impl Node {
     /// Why nothing is taken at present.
@@ -20,9 +24,38 @@ impl Node {
             Phase::Following | Phase::Leading => return None,
             Phase::Suspect { .. } => "this node checks its state",
             Phase::Distrusted { .. } => "this node's state and its log disagree",
-            Phase::Stopping | Phase::Stopped => "this node stops",
+            Phase::Stopping { .. } | Phase::Stopped => "this node stops",
         };
         Some(Undecided::Unavailable { reason: reason.into(), retry_after_ms: 1_000 })
+    }
+
+    /// Whether the state itself is in doubt, so that no answer may rest on it.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        matches!(self.phase, Phase::Suspect { .. } | Phase::Distrusted { .. })
+    }
+
+    /// Whether it serves, or will once its announce is applied.
+    pub(super) fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Following | Phase::Leading)
+    }
+
+    pub(super) fn read(
+        &mut self,
+        id: ReadId,
+        consistency: Consistency,
+        deadline: Mono,
+        out: &mut Vec<Output>,
+    ) {
+        let refusal = self.refusal();
+        match (consistency, refusal) {
+            (Consistency::Stale, _) if !self.is_in_doubt() => out.push(Output::ReadReady(id)),
+            (_, Some(undecided)) => out.push(Output::ReadFailed(id, undecided)),
+            _ if self.reads.len() >= limits::INTAKE_ORDINARY_MAX => {
+                let retry_after_ms = self.pace.estimate_ms(self.reads.len());
+                out.push(Output::ReadFailed(id, Undecided::Overloaded { retry_after_ms }));
+            }
+            _ => self.reads.push((id, deadline)),
+        }
     }
 
     pub(super) fn call(&mut self, now: Mono, call: NodeCall, out: &mut Vec<Output>) {
@@ -44,11 +77,13 @@ impl Node {
             return Err(Undecided::TooLarge { bytes });
         }
         let lease_deadline = self.lease_deadline(&command.operation);
+        let is_ending = is_ending(&command.operation);
         let pending = Pending { call: Some(call.id), command, bytes };
         self.intake.push(pending, lease_deadline).map_err(|Full| Undecided::Overloaded {
             retry_after_ms: self.pace.estimate_ms(self.intake.len()),
         })?;
-        self.calls.open(call.id, call.deadline, call.hold_ms);
+        let NodeCall { id, deadline, hold_ms, .. } = call;
+        self.calls.open(id, OpenCall { deadline, hold_ms, is_ending, stage: Stage::Queued });
         Ok(())
     }
 
@@ -82,41 +117,52 @@ impl Node {
         nearest.unwrap_or(ClusterTime(u64::MAX))
     }
 
-    /// Answers callers whose deadline passes while their command is queued (not applied) or sent (unknown).
+    /// Closes a call, answered or not.
+    pub(super) fn close(&mut self, now: Mono, id: CallId) -> Option<OpenCall> {
+        let time = self.cluster_now(now);
+        self.calls.close(id, time)
+    }
+
+    /// Answers callers whose deadline passes while their command is queued (not applied, unless it is one that
+    /// is never dropped) or sent (unknown).
     pub(super) fn end_overdue(&mut self, now: Mono, out: &mut Vec<Output>) {
         if now < self.scan_at {
             return;
         }
         self.scan_at = now.plus_ms(OVERDUE_SCAN_MS);
-        for (id, stage) in self.calls.overdue(now) {
-            self.calls.close(id, self.state.time());
-            let undecided = match stage {
-                Stage::Sent => Undecided::Unknown,
-                _ => too_late(),
+        for (id, call) in self.calls.overdue(now) {
+            self.close(now, id);
+            let undecided = match call.stage {
+                Stage::Queued if !call.is_ending => too_late(),
+                _ => Undecided::Unknown,
             };
             out.push(Output::Reply(id, Reply::Undecided(undecided)));
         }
-        self.reads.retain(|&(id, deadline)| {
-            let keep = deadline > now;
-            if !keep {
+        let mut is_in_time = |&(id, deadline): &(ReadId, Mono)| {
+            let is_in_time = deadline > now;
+            if !is_in_time {
                 out.push(Output::ReadFailed(id, too_late()));
             }
-            keep
-        });
+            is_in_time
+        };
+        self.reads.retain(&mut is_in_time);
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.reads.retain(is_in_time);
+        }
     }
 
     /// Ends every call that is not part of the append in flight.
-    pub(super) fn end_waiting_calls(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn end_waiting_calls(&mut self, now: Mono, out: &mut Vec<Output>) {
         let undecided = self.refusal().unwrap_or_else(log_unavailable);
         for pending in self.intake.drain() {
             if let Some(id) = pending.call
-                && self.calls.close(id, self.state.time()).is_some()
+                && self.close(now, id).is_some()
             {
                 out.push(Output::Reply(id, Reply::Undecided(undecided.clone())));
             }
         }
         for id in self.calls.held() {
-            self.calls.close(id, self.state.time());
+            self.close(now, id);
             out.push(Output::Reply(id, Reply::Undecided(Undecided::HeldCallEnded)));
         }
         for (id, _) in std::mem::take(&mut self.reads) {
@@ -124,13 +170,22 @@ impl Node {
         }
     }
 
-    pub(super) fn stop(&mut self, out: &mut Vec<Output>) {
-        if matches!(self.phase, Phase::Stopping | Phase::Stopped) {
+    pub(super) fn stop(&mut self, now: Mono, out: &mut Vec<Output>) {
+        if matches!(self.phase, Phase::Stopping { .. } | Phase::Stopped) {
             return;
         }
-        self.phase = Phase::Stopping;
+        self.phase = Phase::Stopping { until: now.plus_ms(STOP_MS) };
         self.not_ready = Some("stopping".into());
-        self.end_waiting_calls(out);
+        self.end_waiting_calls(now, out);
+    }
+
+    /// Stops without knowing what becomes of the append in flight: the log has not said for too long.
+    pub(super) fn give_up(&mut self, now: Mono, out: &mut Vec<Output>) {
+        if let Some(in_flight) = self.in_flight.take() {
+            self.end_calls(now, &in_flight, &Undecided::Unknown, out);
+        }
+        self.phase = Phase::Stopped;
+        out.push(Output::Stopped);
     }
 }
 

@@ -5,14 +5,15 @@ use super::{
     admission::{log_unavailable, too_late},
 };
 use crate::{
+    calls::Stage,
     clock::{ClusterClock, Mono, Now, TokenClock, wall_clock_fault},
     handle::{Reply, Undecided},
-    intake::Pending,
+    intake::{Pending, is_kept},
 };
 use sereno_core::{
     command::{Command, EndDeserted, Operation},
     entry::{Announce, Body, Entry, Genesis, Head, SealedEntry},
-    ids::Epoch,
+    ids::{ClusterTime, Epoch},
     limits,
 };
 use sereno_log::{Append, Conflict, Slot};
@@ -36,7 +37,7 @@ pub(super) struct InFlight {
     pub(super) sealed: SealedEntry,
     expected: Head,
     pub(super) calls: Vec<Option<CallId>>,
-    pub(super) reads: Vec<ReadId>,
+    pub(super) reads: Vec<(ReadId, Mono)>,
     pub(super) stamps: Stamps,
     pub(super) sent_at: Mono,
     /// Its first copy may be, or arrive, in the log.
@@ -49,19 +50,33 @@ impl Node {
     pub(super) fn next_append_at(&self) -> Mono {
         let clock = self.stamps.expect("a leader has stamped its announce").cluster;
         let heartbeat_at = clock.stamped_at().plus_ms(HEARTBEAT_MS);
-        match self.state.next_deadline() {
+        let deadlines = [self.state.next_deadline(), self.calls.next_deserted()];
+        match deadlines.into_iter().flatten().min() {
             Some(deadline) => heartbeat_at.min(clock.reaches(deadline)),
             None => heartbeat_at,
         }
+    }
+
+    /// The cluster time of an entry stamped now, as far as can be known: what ends now ends at that time.
+    pub(super) fn cluster_now(&self, now: Mono) -> ClusterTime {
+        let in_flight = self.in_flight.as_ref().map(|in_flight| in_flight.stamps);
+        match in_flight.or(self.stamps) {
+            Some(stamps) => stamps.cluster.stamp(now).time(),
+            None => self.state.time(),
+        }
+    }
+
+    /// Whether anything waits for the next entry.
+    pub(super) fn has_work(&self) -> bool {
+        !self.intake.is_empty() || !self.reads.is_empty()
     }
 
     pub(super) fn next_append(&mut self, now: Now, out: &mut Vec<Output>) {
         match self.phase {
             Phase::Following => self.announce(now, out),
             Phase::Leading => {
-                self.queue_deserted();
-                let due = self.next_append_at() <= now.mono;
-                if due || !self.intake.is_empty() || !self.reads.is_empty() {
+                self.queue_deserted(now.mono);
+                if self.has_work() || self.next_append_at() <= now.mono {
                     self.append_batch(now.mono, out);
                 }
             }
@@ -79,10 +94,10 @@ impl Node {
                 self.append_body(now.mono, Body::Batch(vec![hold]), vec![None], out);
             }
             Phase::Distrusted { told: false } => self.announce(now, out),
-            Phase::Stopping if self.is_leader() => {
+            Phase::Stopping { .. } if self.is_leader() => {
                 self.append_body(now.mono, Body::Resign, Vec::new(), out);
             }
-            Phase::Stopping => {
+            Phase::Stopping { .. } => {
                 self.phase = Phase::Stopped;
                 out.push(Output::Stopped);
             }
@@ -99,13 +114,14 @@ impl Node {
         Command { caller: self.anonymous.clone(), born_at: self.state.time(), operation }
     }
 
-    pub(super) fn queue_deserted(&mut self) {
+    /// Claims whose grace is over at the time that the next entry will have.
+    pub(super) fn queue_deserted(&mut self, now: Mono) {
+        let time = self.cluster_now(now);
         for _ in 0..limits::BATCH_COMMANDS_MAX {
-            let Some(claim) = self.calls.take_deserted(self.state.time()) else { break };
+            let Some(claim) = self.calls.take_deserted(time) else { break };
             let Some(asked_at) = self.state.asked_at(claim) else { continue };
             let command = self.own(Operation::EndDeserted(EndDeserted { claim, asked_at }));
-            let bytes = borsh::object_length(&command).expect("a command can be encoded");
-            self.intake.push_own(Pending { call: None, command, bytes });
+            self.intake.push_own(pending(None, command));
         }
     }
 
@@ -142,13 +158,13 @@ impl Node {
             }
         });
         for id in dropped {
-            self.calls.close(id, self.state.time());
+            self.close(now, id);
             out.push(Output::Reply(id, Reply::Undecided(too_late())));
         }
         let (ids, commands): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|pending| (pending.call, pending.command)).unzip();
         for id in ids.iter().flatten() {
-            self.calls.sent(*id);
+            self.calls.set_stage(*id, Stage::Sent);
         }
         self.append_body(now, Body::Batch(commands), ids, out);
     }
@@ -200,7 +216,7 @@ impl Node {
             expected,
             calls,
             // Reads that arrive from now on wait for the next append.
-            reads: std::mem::take(&mut self.reads).into_iter().map(|(id, _)| id).collect(),
+            reads: std::mem::take(&mut self.reads),
             stamps,
             sent_at: now,
             ever_unknown: false,
@@ -219,7 +235,10 @@ impl Node {
     }
 
     pub(super) fn appended(&mut self, now: Now, result: Append, out: &mut Vec<Output>) {
-        let mut in_flight = self.in_flight.take().expect("a result belongs to an append");
+        let Some(mut in_flight) = self.in_flight.take() else {
+            assert!(self.phase == Phase::Stopped, "a result belongs to an append");
+            return; // It had given up.
+        };
         match result {
             Append::Committed => self.commit(now, in_flight, out),
             // Its first copy may have landed: that is told by the slot, never by the head alone.
@@ -228,23 +247,29 @@ impl Node {
             {
                 self.commit(now, in_flight, out);
             }
-            Append::Conflict(conflict) => self.lost(in_flight, &conflict, out),
+            Append::Conflict(conflict) => self.lost(now.mono, &in_flight, &conflict, out),
             Append::NotAppended(_) if !in_flight.ever_unknown => {
                 self.not_appended(now.mono, in_flight, out);
             }
             Append::NotAppended(_) | Append::Unknown(_) => {
                 in_flight.ever_unknown = true;
                 in_flight.resend_at = Some(now.mono.plus_ms(in_flight.resend_ms));
-                self.not_ready = Some("the log does not answer".into());
+                self.say_not_ready("the log does not answer");
                 self.in_flight = Some(in_flight);
             }
         }
     }
 
     /// The entry is certainly not in the log: its commands were not applied, and time has not passed.
-    pub(super) fn not_appended(&mut self, now: Mono, in_flight: InFlight, out: &mut Vec<Output>) {
-        self.not_ready = Some("the log takes no entries".into());
-        self.end_calls(&in_flight, &log_unavailable(), out);
+    pub(super) fn not_appended(
+        &mut self,
+        now: Mono,
+        mut in_flight: InFlight,
+        out: &mut Vec<Output>,
+    ) {
+        self.say_not_ready("the log takes no entries");
+        self.keep_endings(&mut in_flight);
+        self.end_calls(now, &in_flight, &log_unavailable(), out);
         self.retry_at = now.plus_ms(RETRY_MS);
         // What a batch of its own was to say is said again.
         if let Phase::Distrusted { told } = &mut self.phase {
@@ -252,34 +277,71 @@ impl Node {
         }
     }
 
+    /// A leader's releases, abandons and own commands go into the next entry: those are never dropped.
+    fn keep_endings(&mut self, in_flight: &mut InFlight) {
+        let Body::Batch(commands) = &mut in_flight.entry.body else { return };
+        if self.phase != Phase::Leading {
+            return;
+        }
+        let calls = std::mem::take(&mut in_flight.calls);
+        let sent = calls.into_iter().zip(std::mem::take(commands));
+        let (kept, dropped): (Vec<_>, Vec<_>) =
+            sent.map(|(call, command)| pending(call, command)).partition(is_kept);
+        for id in kept.iter().filter_map(|pending| pending.call) {
+            self.calls.set_stage(id, Stage::Queued);
+        }
+        self.intake.put_back(kept);
+        in_flight.calls = dropped.into_iter().map(|pending| pending.call).collect();
+    }
+
+    /// A node that serves does not at present; one that does not has a better reason.
+    fn say_not_ready(&mut self, reason: &str) {
+        if self.is_serving() {
+            self.not_ready = Some(reason.into());
+        }
+    }
+
     pub(super) fn end_calls(
         &mut self,
+        now: Mono,
         in_flight: &InFlight,
         undecided: &Undecided,
         out: &mut Vec<Output>,
     ) {
         for &id in in_flight.calls.iter().flatten() {
-            if self.calls.close(id, self.state.time()).is_some() {
+            if self.close(now, id).is_some() {
                 out.push(Output::Reply(id, Reply::Undecided(undecided.clone())));
             }
         }
-        for &id in &in_flight.reads {
-            out.push(Output::ReadFailed(id, log_unavailable()));
+        let unread = self.refusal().unwrap_or_else(log_unavailable);
+        for &(id, _) in &in_flight.reads {
+            out.push(Output::ReadFailed(id, unread.clone()));
         }
     }
 
     /// Somebody else's entry follows on the head that this node knew.
-    pub(super) fn lost(&mut self, in_flight: InFlight, conflict: &Conflict, out: &mut Vec<Output>) {
+    pub(super) fn lost(
+        &mut self,
+        now: Mono,
+        in_flight: &InFlight,
+        conflict: &Conflict,
+        out: &mut Vec<Output>,
+    ) {
         let undecided = match conflict.slot {
             // Another entry stands there, so this one never will.
             Slot::Entry(_) => log_unavailable(),
             // Trimmed, or another log: nobody can know.
             Slot::Trimmed | Slot::Empty => Undecided::Unknown,
         };
-        self.end_calls(&in_flight, &undecided, out);
+        self.end_calls(now, in_flight, &undecided, out);
         let (ours, theirs) = (in_flight.expected, conflict.head);
         out.push(Output::Halt(format!(
             "the log was written by somebody else: this node knows head {ours:?}, the log has {theirs:?}"
         )));
     }
+}
+
+fn pending(call: Option<CallId>, command: Command) -> Pending {
+    let bytes = borsh::object_length(&command).expect("a command can be encoded");
+    Pending { call, command, bytes }
 }

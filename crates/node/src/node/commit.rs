@@ -4,10 +4,10 @@ use super::{CallId, Committed, Node, Output, Phase, append::InFlight};
 use crate::{
     clock::{Mono, Now},
     events::EventBatch,
-    handle::Reply,
+    handle::{Reply, Undecided},
 };
 use sereno_core::{
-    Applied,
+    Applied, Settled,
     entry::{Body, Entry, SealedEntry},
     ids::ObjectId,
     outcome::{Done, Outcome},
@@ -16,23 +16,25 @@ use std::sync::Arc;
 
 impl Node {
     pub(super) fn commit(&mut self, now: Now, in_flight: InFlight, out: &mut Vec<Output>) {
-        let InFlight { entry, sealed, calls, reads, stamps, sent_at, .. } = in_flight;
-        let applied = self.apply(now.mono, &entry, &sealed);
-        self.stamps = Some(stamps);
-        self.not_ready = None;
-        let took_ns = now.mono.since_ns(sent_at);
+        let InFlight { entry, sealed, calls, stamps, sent_at, .. } = &in_flight;
+        let Applied { outcomes, settled, events } = self.apply(now.mono, entry, sealed);
+        self.stamps = Some(*stamps);
+        if self.is_serving() {
+            self.not_ready = None;
+        }
+        let took_ns = now.mono.since_ns(*sent_at);
         self.pace.add(calls.len(), took_ns);
+        self.calls.forget_offers(self.state.time());
 
-        assert!(applied.outcomes.len() == calls.len(), "one outcome for one command");
-        for (id, outcome) in calls.iter().zip(applied.outcomes) {
-            self.conclude(now.mono, *id, outcome, out);
-        }
-        for settled in applied.settled {
-            self.settle(settled.claim, &settled.outcome, out);
-        }
-        out.extend(reads.into_iter().map(Output::ReadReady));
+        assert!(outcomes.len() == calls.len(), "one outcome for one command");
         if matches!(entry.body, Body::Announce(_)) {
             self.lead(now.mono, out);
+        }
+        if self.is_in_doubt() {
+            self.end_calls(now.mono, &in_flight, &Undecided::Unknown, out);
+        } else {
+            self.answer(now.mono, calls, outcomes, settled, out);
+            out.extend(in_flight.reads.iter().map(|&(id, _)| Output::ReadReady(id)));
         }
         out.push(Output::Committed(Committed {
             took_ns,
@@ -44,9 +46,32 @@ impl Node {
                 time: entry.time,
                 token_clock_us: entry.token_clock_us,
                 revision: self.state.revision(),
-                events: applied.events,
+                events,
             }),
         }));
+    }
+
+    /// Answers in the order of revisions: a claim that the sweep has handed over is asked for by a command of
+    /// the same entry, and one that a command has queued is handed over by a later one.
+    fn answer(
+        &mut self,
+        now: Mono,
+        calls: &[Option<CallId>],
+        outcomes: Vec<Outcome>,
+        settled: Vec<Settled>,
+        out: &mut Vec<Output>,
+    ) {
+        let mut settled = settled.into_iter().peekable();
+        for (id, outcome) in calls.iter().zip(outcomes) {
+            let is_before = |settled: &Settled| settled.outcome.revision < outcome.revision;
+            while let Some(before) = settled.next_if(is_before) {
+                self.settle(before.claim, &before.outcome, out);
+            }
+            self.conclude(now, *id, outcome, out);
+        }
+        for settled in settled {
+            self.settle(settled.claim, &settled.outcome, out);
+        }
     }
 
     pub(super) fn apply(&mut self, now: Mono, entry: &Entry, sealed: &SealedEntry) -> Applied {
@@ -81,28 +106,46 @@ impl Node {
         out: &mut Vec<Output>,
     ) {
         let call = id.and_then(|id| self.calls.get(id).map(|call| (id, *call)));
+        let time = self.state.time();
         match (&outcome.result, call) {
-            (Ok(Done::Waiting(waiting)), Some((id, call))) if call.hold_ms > 0 => {
+            (Ok(Done::Waiting(waiting)), Some((id, call)))
+                if call.hold_ms > 0 && self.phase == Phase::Leading =>
+            {
                 let until = now.plus_ms(call.hold_ms).min(call.deadline);
                 self.calls.hold(id, waiting.claim, until);
                 return;
             }
             (Ok(Done::Waiting(waiting)), _) if !self.calls.is_asked_for(waiting.claim) => {
-                self.calls.begin_grace(waiting.claim, self.state.time());
+                self.calls.begin_grace(waiting.claim, time);
             }
-            (Ok(Done::Granted(grant)), _) => self.calls.end_grace(grant.claim),
+            (Ok(Done::Granted(grant)), call) => self.granted_again(grant.claim, call.is_some()),
             _ => {}
         }
         if let Some((id, _)) = call {
-            self.calls.close(id, self.state.time());
+            self.close(now, id);
             out.push(Output::Reply(id, Reply::Decided(outcome)));
+        }
+    }
+
+    /// A command was answered with a grant. If that is a hand-over that may not have been heard, it is one more
+    /// that asks for it.
+    fn granted_again(&mut self, claim: ObjectId, is_answered: bool) {
+        let time = self.state.time();
+        let in_grace = self.calls.is_in_grace(claim);
+        if is_answered && (in_grace || self.calls.is_offered(claim)) {
+            self.calls.offer(claim, 1, time);
+        } else if in_grace {
+            self.calls.begin_grace(claim, time);
         }
     }
 
     pub(super) fn settle(&mut self, claim: ObjectId, outcome: &Outcome, out: &mut Vec<Output>) {
         let calls = self.calls.settle(claim);
-        if calls.is_empty() && matches!(outcome.result, Ok(Done::Granted(_))) {
-            self.calls.begin_grace(claim, self.state.time());
+        if matches!(outcome.result, Ok(Done::Granted(_))) {
+            match calls.len() {
+                0 => self.calls.begin_grace(claim, self.state.time()),
+                answers => self.calls.offer(claim, answers, self.state.time()),
+            }
         }
         for id in calls {
             out.push(Output::Reply(id, Reply::Decided(outcome.clone())));

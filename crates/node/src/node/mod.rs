@@ -13,6 +13,8 @@ mod append;
 mod commit;
 mod pace;
 mod rehearsal;
+#[cfg(test)]
+mod tests;
 
 use crate::{
     calls::Calls,
@@ -188,8 +190,8 @@ pub(crate) enum Phase {
     Suspect { reloading: bool },
     /// It differed again: only an operator can say what is right.
     Distrusted { told: bool },
-    /// Ends what is under way, then resigns.
-    Stopping,
+    /// Ends what is under way, then resigns; not later than `until`.
+    Stopping { until: Mono },
     /// Has stopped.
     Stopped,
 }
@@ -225,6 +227,8 @@ impl Node {
         let snapshot = SnapshotPlan {
             at: now.mono.plus_ms(settings.snapshot_interval_ms),
             bytes: 0,
+            rehearsed_bytes: 0,
+            by_bytes: true,
             rehearsing: false,
             position: snapshot,
             saved_at: None,
@@ -260,35 +264,32 @@ impl Node {
         match input {
             Input::Call(call) => self.call(now.mono, call, out),
             Input::Cancelled(id) => {
-                self.calls.close(id, self.state.time());
+                self.close(now.mono, id);
             }
             Input::Unheard(claim) => {
-                if self.phase == Phase::Leading && !self.calls.is_asked_for(claim) {
-                    self.calls.begin_grace(claim, self.state.time());
-                }
+                let time = self.cluster_now(now.mono);
+                self.calls.unheard(claim, time);
             }
-            Input::Read { id, consistency, deadline } => match consistency {
-                Consistency::Stale => out.push(Output::ReadReady(id)),
-                Consistency::Consistent => match self.refusal() {
-                    Some(undecided) => out.push(Output::ReadFailed(id, undecided)),
-                    None => self.reads.push((id, deadline)),
-                },
-            },
+            Input::Read { id, consistency, deadline } => self.read(id, consistency, deadline, out),
             Input::Appended(result) => self.appended(now, result, out),
             Input::Rehearsed(rehearsal) => self.rehearsed(now.mono, rehearsal, out),
             Input::Reloaded { state, again } => self.reloaded(now.mono, *state, again),
-            Input::Stop => self.stop(out),
+            Input::Stop => self.stop(now.mono, out),
         }
     }
 
     /// Does what is due: call it after inputs, and at [`Self::wake_at`].
     pub fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
-        while let Some((id, claim)) = self.calls.take_hold_over(now.mono, self.state.time()) {
+        let time = self.cluster_now(now.mono);
+        while let Some((id, claim)) = self.calls.take_hold_over(now.mono, time) {
             let waiting = self.state.waiting_answer(claim);
             let outcome = waiting.expect("a claim whose call is held waits until it is settled");
             out.push(Output::Reply(id, Reply::Decided(outcome)));
         }
         self.end_overdue(now.mono, out);
+        if matches!(self.phase, Phase::Stopping { until } if until <= now.mono) {
+            self.give_up(now.mono, out);
+        }
         match &self.in_flight {
             Some(in_flight) if in_flight.resend_at.is_some_and(|at| at <= now.mono) => {
                 self.resend(now.mono, out);
@@ -304,16 +305,20 @@ impl Node {
     pub fn wake_at(&self) -> Option<Mono> {
         let append_at = match (&self.in_flight, &self.phase) {
             (Some(in_flight), _) => in_flight.resend_at,
+            (None, Phase::Leading) if self.has_work() => Some(self.retry_at),
             (None, Phase::Leading) => Some(self.next_append_at().max(self.retry_at)),
-            (None, Phase::Following | Phase::Suspect { reloading: false } | Phase::Stopping) => {
-                Some(self.retry_at)
-            }
+            (None, Phase::Following | Phase::Stopping { .. }) => Some(self.retry_at),
+            (None, Phase::Suspect { reloading: false }) => Some(self.retry_at),
             (None, Phase::Distrusted { told: false }) => Some(self.retry_at),
             (None, _) => None,
         };
         let scan_at = self.in_flight.is_some().then_some(self.scan_at);
         let snapshot_at = self.may_rehearse().then_some(self.snapshot.at);
-        let times = [append_at, scan_at, snapshot_at, self.calls.next_hold_over()];
+        let stop_at = match self.phase {
+            Phase::Stopping { until } => Some(until),
+            _ => None,
+        };
+        let times = [append_at, scan_at, snapshot_at, stop_at, self.calls.next_hold_over()];
         times.into_iter().flatten().min()
     }
 }

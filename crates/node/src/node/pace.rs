@@ -9,6 +9,9 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn add(&mut self, commands: usize, ns: u64) {
+        if commands == 0 {
+            return; // A heartbeat says nothing about load.
+        }
         // Halving forgets the past quickly enough to follow a change of load.
         if self.ns > 1_000_000_000 {
             (self.commands, self.ns) = (self.commands / 2, self.ns / 2);

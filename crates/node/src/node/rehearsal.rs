@@ -11,34 +11,45 @@ const REHEARSAL_RETRY_MS: u64 = 60_000;
 #[derive(Debug)]
 pub(crate) struct SnapshotPlan {
     pub(super) at: Mono,
+    /// Of log since the newest snapshot, or since the start.
     pub(crate) bytes: u64,
+    /// Those of `bytes` that the rehearsal under way covers.
+    pub(super) rehearsed_bytes: u64,
+    /// Whether enough bytes make one due; not after one that came to nothing: that waits for its time.
+    pub(super) by_bytes: bool,
     pub(super) rehearsing: bool,
     pub(crate) position: Option<Position>,
     pub(crate) saved_at: Option<Mono>,
 }
 
 impl Node {
+    /// Whether one would make sense: it leads, none is under way, and there is something new.
     pub(super) fn may_rehearse(&self) -> bool {
-        self.phase == Phase::Leading && !self.snapshot.rehearsing
+        let plan = &self.snapshot;
+        let is_new = plan.position != Some(self.state.head().position);
+        self.phase == Phase::Leading && !plan.rehearsing && is_new
     }
 
     pub(super) fn plan_snapshot(&mut self, now: Mono, out: &mut Vec<Output>) {
         let plan = &self.snapshot;
-        let enough = plan.at <= now || plan.bytes >= self.settings.snapshot_bytes;
-        if !self.may_rehearse() || !enough || plan.position == Some(self.state.head().position) {
+        let many_bytes = plan.by_bytes && plan.bytes >= self.settings.snapshot_bytes;
+        if !self.may_rehearse() || (plan.at > now && !many_bytes) {
             return;
         }
-        self.snapshot.rehearsing = true;
+        (self.snapshot.rehearsing, self.snapshot.rehearsed_bytes) = (true, plan.bytes);
         let (head, outcome_chain) = (self.state.head(), self.state.outcome_chain());
         out.push(Output::Rehearse { head, outcome_chain });
     }
 
     pub(super) fn rehearsed(&mut self, now: Mono, rehearsal: Rehearsal, out: &mut Vec<Output>) {
         let plan = &mut self.snapshot;
-        (plan.rehearsing, plan.bytes) = (false, 0);
+        plan.rehearsing = false;
+        plan.by_bytes = matches!(rehearsal, Rehearsal::Saved(_));
         plan.at = now.plus_ms(self.settings.snapshot_interval_ms);
         match rehearsal {
             Rehearsal::Saved(head) => {
+                // What was written meanwhile belongs to the next one.
+                plan.bytes -= plan.rehearsed_bytes;
                 (plan.position, plan.saved_at) = (Some(head.position), Some(now));
                 if !self.state.is_trim_held() {
                     out.push(Output::Trim(head.position));
@@ -46,10 +57,10 @@ impl Node {
             }
             Rehearsal::Failed(_) => plan.at = now.plus_ms(REHEARSAL_RETRY_MS),
             Rehearsal::Differs(head) => {
-                self.not_ready = Some(format!("a rehearsal differed at {}", head.position));
                 if self.phase == Phase::Leading {
+                    self.not_ready = Some(format!("a rehearsal differed at {}", head.position));
                     self.phase = Phase::Suspect { reloading: false };
-                    self.end_waiting_calls(out);
+                    self.end_waiting_calls(now, out);
                 }
             }
         }

@@ -1,0 +1,17 @@
+//! The node against a simulated clock and a simulated log, read along DESIGN.md sections 3 to 8 and 13.
+
+mod asks;
+mod batch;
+mod crowd;
+mod desert;
+mod durable;
+mod lead;
+mod overload;
+mod random;
+mod reads;
+mod rehearsal;
+mod stop;
+mod time;
+mod unknown;
+mod wait;
+mod world;

@@ -1,0 +1,188 @@
+//! Overload (section 6) and request rates (section 13).
+
+use super::world::{World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew};
+use crate::handle::{Consistency, Undecided};
+use sereno_core::{limits, policy::Policy};
+
+fn overloaded_ms(undecided: &Undecided) -> u64 {
+    match undecided {
+        Undecided::Overloaded { retry_after_ms } => *retry_after_ms,
+        other => panic!("overloaded, not {other:?}"),
+    }
+}
+
+#[test]
+fn beyond_the_bound_a_call_is_refused_at_once_and_told_when_to_try_again() {
+    let mut world = World::leading();
+    world.pass(500);
+    for n in 0..limits::INTAKE_ORDINARY_MAX as u64 {
+        world.queue(acquire("a", n));
+    }
+    let beyond = world.call(acquire("a", 1_000_000));
+    assert!((50..=5_000).contains(&overloaded_ms(world.undecided(beyond))));
+    // Those that keep or free what was granted have their own room.
+    let renewal = world.call(renew("a", 0));
+    let release = world.call(release("a", 0));
+    let abandoned = world.call(abandon(1_000_001));
+    world.land();
+    world.land();
+    for id in [renewal, release, abandoned] {
+        world.outcome(id);
+    }
+    let again = world.call(acquire("a", 1_000_000));
+    world.settle();
+    world.outcome(again);
+}
+
+#[test]
+fn renewals_have_a_bound_of_their_own() {
+    let mut world = World::leading();
+    world.pass(500);
+    for n in 0..limits::INTAKE_RENEWALS_MAX as u64 {
+        world.queue(renew("a", n));
+    }
+    let beyond = world.call(renew("a", 1_000_000));
+    overloaded_ms(world.undecided(beyond));
+    let acquired = world.call(acquire("a", 1));
+    world.settle();
+    world.granted(acquired);
+}
+
+#[test]
+fn releases_have_a_wide_bound_for_an_outage_must_not_eat_the_memory() {
+    let mut world = World::leading();
+    world.pass(500);
+    let mut refused = None;
+    for n in 0..1_000_000 {
+        let id = world.queue(release("a", n));
+        if !world.is_open(id) {
+            refused = Some((id, n));
+            break;
+        }
+    }
+    let (id, n) = refused.expect("there is a bound");
+    assert!(n >= 5 * limits::INTAKE_ORDINARY_MAX as u64);
+    overloaded_ms(world.undecided(id));
+}
+
+#[test]
+fn reads_are_bounded_too() {
+    let mut world = World::leading();
+    world.pass(500);
+    let reads: Vec<_> =
+        (0..=limits::INTAKE_ORDINARY_MAX).map(|_| world.read(Consistency::Consistent)).collect();
+    let last = reads.last().unwrap();
+    overloaded_ms(world.reads[last].as_ref().unwrap_err());
+    world.settle();
+    assert!(world.reads.values().filter(|read| read.is_ok()).count() == reads.len() - 1);
+}
+
+#[test]
+fn the_estimate_follows_the_pace_of_commits_not_the_idle_heartbeats() {
+    let mut world = World::leading();
+    world.latency_ns = 5_000_000;
+    world.run(60_000);
+    // 1,024 commands in 5 ms each time: 20,000 take 100 ms.
+    for round in 0..20 {
+        for n in 0..1_024 {
+            world.queue(acquire("a", 100_000 * round + n));
+        }
+        world.advance();
+        while world.sent.is_some() {
+            world.run(1);
+        }
+    }
+    world.pass(500);
+    for n in 0..limits::INTAKE_ORDINARY_MAX as u64 {
+        world.queue(acquire("a", 10_000_000 + n));
+    }
+    let beyond = world.call(acquire("a", 1));
+    let retry_after_ms = overloaded_ms(world.undecided(beyond));
+    assert!((50..=500).contains(&retry_after_ms), "{retry_after_ms} ms");
+}
+
+fn rated(per_second: u64) -> World {
+    let mut world = World::leading();
+    let policy = Policy { requests_per_second: Some(per_second), ..Policy::default() };
+    world.done(put_namespace("rated", 0, policy));
+    world
+}
+
+fn is_rate_limited(world: &World, id: crate::node::CallId) -> Option<u64> {
+    match world.replies.get(&id) {
+        Some(crate::handle::Reply::Undecided(Undecided::RateLimited {
+            namespace,
+            requests_per_second,
+            retry_after_ms,
+        })) => {
+            assert_eq!(namespace.as_str(), "rated");
+            assert!([10, 1_000].contains(requests_per_second));
+            Some(*retry_after_ms)
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn a_namespaces_rate_is_kept_and_the_refusal_says_when_there_is_room() {
+    let mut world = rated(10);
+    let mut passed = 0;
+    for n in 0..100 {
+        let id = world.done(acquire_in("rated", &format!("r{n}"), n));
+        passed += u64::from(is_rate_limited(&world, id).is_none());
+    }
+    assert_eq!(passed, 10, "a second's worth at once");
+    let id = world.done(acquire_in("rated", "x", 200));
+    let wait_ms = is_rate_limited(&world, id).unwrap();
+    assert_eq!(wait_ms, 100);
+    world.run(wait_ms - 1);
+    let early = world.done(acquire_in("rated", "x", 201));
+    assert!(is_rate_limited(&world, early).is_some());
+    world.run(1);
+    let id = world.done(acquire_in("rated", "x", 202));
+    world.granted(id);
+    // Other namespaces are not concerned.
+    let id = world.done(acquire("a", 203));
+    world.granted(id);
+}
+
+#[test]
+fn the_rate_holds_over_a_longer_time() {
+    let mut world = rated(10);
+    let mut passed = 0;
+    for n in 0..10_000 {
+        let id = world.call(acquire_in("rated", &format!("r{n}"), n));
+        passed += u64::from(is_rate_limited(&world, id).is_none());
+        world.run(1);
+    }
+    assert!((109..=110).contains(&passed), "10 at once and 10 a second for 10 s: {passed}");
+}
+
+#[test]
+fn what_keeps_or_frees_a_lease_is_not_rated_nor_is_an_operator() {
+    let mut world = rated(10);
+    for n in 0..20 {
+        world.done(acquire_in("rated", &format!("r{n}"), n));
+    }
+    let policy = Policy { requests_per_second: Some(1_000), ..Policy::default() };
+    let raised = world.done(put_namespace("rated", 1, policy));
+    assert!(
+        world.outcome(raised).result.is_ok(),
+        "a runaway tenant must not lock the operator out"
+    );
+    let id = world.done(acquire_in("rated", "y", 300));
+    assert!(is_rate_limited(&world, id).is_some(), "the bucket fills at the new rate from now on");
+    world.run(1_000);
+    let id = world.done(acquire_in("rated", "y", 301));
+    world.granted(id);
+}
+
+#[test]
+fn waiters_beyond_the_policy_are_decided_by_the_log() {
+    let mut world = World::leading();
+    world.done(acquire("a", 0));
+    for n in 1..=3 {
+        let id = world.done(queue_for("a", n));
+        assert_eq!(world.waiting(id).place, n);
+    }
+}
