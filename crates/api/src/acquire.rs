@@ -67,7 +67,7 @@ pub struct AcquireAllRequest {
     #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9._-]{1,64}$"))]
     pub namespace: String,
     /// 1 to 64 resources without duplicates.
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 64))]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 64, value_type = Vec<crate::schema::Resource>))]
     pub resources: Vec<String>,
     /// As in acquire.
     #[cfg_attr(feature = "openapi", schema(pattern = "^[A-Za-z0-9._:/@+-]{8,64}$"))]

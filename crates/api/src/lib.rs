@@ -19,6 +19,8 @@ mod lease;
 mod lock;
 mod namespace;
 mod problem;
+#[cfg(feature = "openapi")]
+mod schema;
 mod status;
 mod watch;
 mod word;

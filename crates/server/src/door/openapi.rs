@@ -140,7 +140,12 @@ fn problem_responses(codes: &[ErrorCode]) -> BTreeMap<String, RefOr<Response>> {
 #[expect(dead_code, reason = "only its document is used")]
 pub(super) struct TimeoutHeader {
     /// How long the caller listens, from 1ms to 10m. Default: 30s.
-    #[param(rename = "Sereno-Timeout", pattern = "^[0-9]{1,10}(ms|s|m|h)$", example = "30s")]
+    #[param(
+        nullable = false,
+        rename = "Sereno-Timeout",
+        pattern = "^[0-9]{1,10}(ms|s|m|h)$",
+        example = "30s"
+    )]
     timeout: Option<String>,
 }
 
@@ -150,7 +155,7 @@ pub(super) struct TimeoutHeader {
 #[expect(dead_code, reason = "only its document is used")]
 pub(super) struct NamespaceParam {
     /// The namespace. Default: `default`.
-    #[param(pattern = "^[a-z0-9._-]{1,64}$")]
+    #[param(nullable = false, pattern = "^[a-z0-9._-]{1,64}$")]
     namespace: Option<String>,
 }
 
@@ -161,7 +166,7 @@ pub(super) struct NamespaceParam {
 pub(super) struct ConsistencyParam {
     /// `consistent` (the default) rests on an entry of the log that was sent after this call arrived; `stale` is
     /// answered at once from what this node knows.
-    #[param(inline)]
+    #[param(nullable = false, inline)]
     consistency: Option<Consistency>,
 }
 
@@ -180,9 +185,10 @@ enum Consistency {
 #[expect(dead_code, reason = "only its document is used")]
 pub(super) struct PageParams {
     /// Rows at most. Default: 100.
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<u64>,
     /// The `nextCursor` of the page before.
+    #[param(nullable = false, pattern = "^[a-z0-9._-]{1,64}$")]
     cursor: Option<String>,
 }
 
@@ -192,16 +198,21 @@ pub(super) struct PageParams {
 #[expect(dead_code, reason = "only its document is used")]
 pub(super) struct ListParams {
     /// Only resources that begin so.
-    #[param(max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
+    #[param(nullable = false, max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
     prefix: Option<String>,
     /// Only of this owner.
-    #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$")]
+    #[param(
+        nullable = false,
+        min_length = 1,
+        max_length = 128,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$"
+    )]
     owner: Option<String>,
     /// Rows at most. Default: 100.
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<u64>,
     /// The `nextCursor` of the page before.
-    #[param(pattern = "^[0-9]{1,15}$")]
+    #[param(nullable = false, pattern = "^[0-9]{1,15}$")]
     cursor: Option<String>,
 }
 
@@ -211,16 +222,16 @@ pub(super) struct ListParams {
 #[expect(dead_code, reason = "only its document is used")]
 pub(super) struct WatchParams {
     /// Only this family. Default: all.
-    #[param(inline)]
+    #[param(nullable = false, inline)]
     family: Option<WatchFamily>,
     /// Only resources that begin so.
-    #[param(max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
+    #[param(nullable = false, max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
     prefix: Option<String>,
     /// Only this namespace. Default: all.
-    #[param(pattern = "^[a-z0-9._-]{1,64}$")]
+    #[param(nullable = false, pattern = "^[a-z0-9._-]{1,64}$")]
     namespace: Option<String>,
     /// The cursor of the last event seen; the header `Last-Event-ID` wins over it. Default: from now on.
-    #[param(pattern = "^[0-9a-f]{32}-[0-9]{1,19}$")]
+    #[param(nullable = false, pattern = "^[0-9a-f]{32}-[0-9]{1,19}$")]
     from: Option<String>,
 }
 
@@ -239,9 +250,9 @@ enum WatchFamily {
 #[expect(dead_code, reason = "only its document is used")]
 pub(super) struct AuditParams {
     /// The number of the first line. Default: the first that is kept.
-    #[param(minimum = 0)]
+    #[param(nullable = false, minimum = 0, maximum = 9007199254740991u64)]
     from: Option<u64>,
     /// Lines at most. Default: 100.
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<u64>,
 }

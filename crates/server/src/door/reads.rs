@@ -46,13 +46,16 @@ impl Door {
 
 /// One lock: its holder and its queue.
 ///
-/// The resource is the rest of the path, with or without its slashes encoded. A free name is 200 too.
+/// The resource is the rest of the path, with or without its slashes encoded. A free name is 200 too. (Resources
+/// called like a verb are documented under its path; they are read the same way.)
 #[utoipa::path(
     get, path = "/v1/locks/{resource}", operation_id = "getLock", tag = "locks",
     params(
         (
             "resource" = String, Path, description = "The resource: the rest of the path, percent-decoded once.",
-            max_length = 256, pattern = "^[A-Za-z0-9._:@+-]+(/[A-Za-z0-9._:@+-]+)*$",
+            max_length = 256,
+            pattern = "^(?!(acquire|acquire-all|renew|renew-many|release|abandon|force-release)$)\
+                [A-Za-z0-9._:@+-]+(/[A-Za-z0-9._:@+-]+)*$",
         ),
         super::openapi::NamespaceParam, super::openapi::ConsistencyParam, super::openapi::TimeoutHeader,
     ),
