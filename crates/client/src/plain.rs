@@ -4,12 +4,14 @@ use crate::{
     client::Client,
     core::random_id,
     error::Error,
+    owed::Release,
     transport::{Ask, escape},
 };
 use hyper::Method;
 use sereno_api::{
     AuditPage, ForceReleaseRequest, ForceReleased, Lock, LockPage, Namespace, NamespacePage,
-    NamespacePut, Policy, PutNamespaceRequest, Status, TokenFloorRequest, TokenFloorSet,
+    NamespacePut, Policy, PutNamespaceRequest, Reason, ReleaseRequest, Released, Status,
+    TokenFloorRequest, TokenFloorSet,
 };
 
 /// Which held locks to list: oldest grant first.
@@ -65,6 +67,34 @@ impl Client {
             .with("limit", list.limit)
             .with("cursor", list.cursor.as_ref());
         self.get(format!("/v1/locks{}", query.0)).await
+    }
+
+    /// Releases a lease that no guard of this process has: `lease_id` is the secret from its grant.
+    ///
+    /// # Errors
+    /// As for every call: [`Error`].
+    pub async fn release_lease(
+        &self,
+        namespace: Option<&str>,
+        resource: &str,
+        lease_id: &str,
+    ) -> Result<Release, Error> {
+        let namespace = self.namespace_or(namespace);
+        let (resource, lease_id) = (resource.to_string(), lease_id.to_string());
+        let ask = move |born_at| {
+            let request = ReleaseRequest {
+                namespace: namespace.clone(),
+                resource: resource.clone(),
+                lease_id: lease_id.clone(),
+                born_at,
+            };
+            Ask::post("/v1/locks/release", &request)
+        };
+        let released: Released = self.core().run_call(ask).await?;
+        Ok(match released.released {
+            true => Release::Now,
+            false => Release::Before(released.reason.unwrap_or(Reason::Unknown)),
+        })
     }
 
     /// Ends the lease with this token, and no other, in an operator's name. `reason` goes into the audit trail.

@@ -1,6 +1,6 @@
 //! Server-sent events, as far as a watch needs them: `event`, `id` and `data` of each.
 
-/// One event.
+/// One event. One without data only moves the cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SentEvent {
     pub event: String,
@@ -44,7 +44,8 @@ impl Parser {
     fn line(&mut self, line: &str) -> Option<SentEvent> {
         if line.is_empty() {
             let event = std::mem::take(&mut self.next);
-            return std::mem::take(&mut self.has_data).then_some(event);
+            let has_data = std::mem::take(&mut self.has_data);
+            return (has_data || event.id.is_some()).then_some(event);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -83,6 +84,13 @@ mod tests {
             let events: Vec<_> = pieces.flat_map(|piece| parser.push(piece).unwrap()).collect();
             assert_eq!(events, whole, "in pieces of {step}");
         }
+    }
+
+    #[test]
+    fn a_heartbeat_moves_the_cursor() {
+        let heartbeat = b": still here\nid: a-9\n\n: nothing\n\n";
+        let events = Parser::default().push(heartbeat).unwrap();
+        assert_eq!(events, [SentEvent { id: Some("a-9".into()), ..SentEvent::default() }]);
     }
 
     #[test]

@@ -19,6 +19,8 @@ use std::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest that a door takes for `Sereno-Timeout`.
+const TOLD_TIMEOUT_MAX: Duration = Duration::from_secs(600);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const AGENT: &str = concat!("sereno-client/", env!("CARGO_PKG_VERSION"));
 
@@ -169,7 +171,8 @@ impl Transport {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         if let Some(timeout) = timeout {
-            request = request.header("sereno-timeout", Millis::from(timeout).to_string());
+            let told = timeout.clamp(Duration::from_millis(1), TOLD_TIMEOUT_MAX);
+            request = request.header("sereno-timeout", Millis::from(told).to_string());
         }
         request
             .body(Full::new(ask.body.clone().unwrap_or_default()))
@@ -252,6 +255,19 @@ mod tests {
         let transport = Transport::new("http://[::1]:7480/base/").unwrap();
         let request = transport.request(0, &Ask::get("/v1/status"), None).unwrap();
         assert_eq!(request.uri(), "http://[::1]:7480/base/v1/status");
+    }
+
+    #[test]
+    fn the_door_is_told_a_time_out_that_it_takes() {
+        let transport = Transport::new("http://a").unwrap();
+        for (timeout, told) in [
+            (Duration::ZERO, "1ms"),
+            (Duration::from_millis(1_500), "1500ms"),
+            (Duration::from_secs(3_600), "10m"),
+        ] {
+            let request = transport.request(0, &Ask::get("/"), Some(timeout)).unwrap();
+            assert_eq!(request.headers()["sereno-timeout"], told);
+        }
     }
 
     #[test]

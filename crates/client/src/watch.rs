@@ -44,7 +44,7 @@ pub enum WatchItem {
     Event {
         /// The event.
         event: Box<WatchEvent>,
-        /// For [`WatchFilter::from`], to go on after it.
+        /// For [`WatchFilter::from`], to go on after it. `None`: more of the same revision follows.
         cursor: Option<String>,
     },
     /// Events between the last cursor and this one are gone, or the service was restored from a backup: read the
@@ -196,10 +196,10 @@ impl Follower {
         if sent.event == "resync" {
             return self.resync(&sent).await;
         }
-        let Ok(event) = serde_json::from_str::<WatchEvent>(&sent.data) else { return Ok(()) };
         if sent.id.is_some() {
             self.from.clone_from(&sent.id);
         }
+        let Ok(event) = serde_json::from_str::<WatchEvent>(&sent.data) else { return Ok(()) };
         self.say(WatchItem::Event { event: Box::new(event), cursor: sent.id }).await
     }
 
