@@ -2,6 +2,7 @@
 
 use clap::Args;
 use sereno_client::{Client, ClientBuilder, DEFAULT_SERVER, Error};
+use std::time::Duration;
 
 /// How commands find the service.
 #[derive(Clone, Debug, Args)]
@@ -23,7 +24,8 @@ impl Service {
         Client::builder().servers(&self.server)
     }
 
+    /// For a command that somebody waits for: a takeover fits in, a long outage does not.
     pub(crate) fn client(&self) -> Result<Client, Error> {
-        self.builder().build()
+        self.builder().call_timeout(Duration::from_secs(5)).build()
     }
 }

@@ -20,6 +20,11 @@ impl Failure {
         Self { what: what.into(), hint: None, exit: exit::FAILED }
     }
 
+    /// The reader of standard output has gone: there is nothing more to do, and nothing to complain about.
+    pub(crate) fn silent() -> Self {
+        Self { what: String::new(), hint: None, exit: 0 }
+    }
+
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -35,7 +40,9 @@ impl Failure {
 
     /// Writes it to standard error.
     pub(crate) fn print(&self) {
-        eprintln!("sereno: {self}");
+        if !self.what.is_empty() {
+            eprintln!("sereno: {self}");
+        }
     }
 }
 

@@ -1,11 +1,21 @@
-//! `sereno`: the one binary of Sereno.
+//! `sereno`: the one binary of Sereno. Each command has a module; what goes wrong is a [`failure::Failure`].
 
 mod args;
+mod audit;
+mod completions;
 mod connect;
+mod demo;
 mod exit;
 mod failure;
 mod lock;
+mod locks;
+mod namespace;
+mod offline;
+mod output;
 mod own;
+mod serve;
+mod status;
+mod token_floor;
 mod values;
 
 use args::{Cli, Command};
@@ -23,11 +33,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<u8, Failure> {
-    match cli.command {
+fn run(Cli { service, command }: Cli) -> Result<u8, Failure> {
+    match command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Lock(args) => on_runtime(lock::run(&service, *args)),
+        Command::Locks(command) => on_runtime(locks::run(&service, command)),
+        Command::Namespace(command) => on_runtime(namespace::run(&service, command)),
+        Command::Audit(args) => on_runtime(audit::run(&service, args)),
+        Command::Status(args) => on_runtime(status::run(&service, args)),
+        Command::Backup(args) => offline::backup(&args),
+        Command::Restore(args) => offline::restore(&args),
+        Command::TokenFloor(args) => on_runtime(token_floor::run(&service, args)),
+        Command::Doctor(args) => offline::doctor(&args),
+        Command::Demo => demo::run(),
+        Command::Completions(args) => completions::run(&args),
         Command::Watchdog => lock::run_watchdog().map(|()| 0),
         Command::Launch { pipe, command } => Err(lock::wait_and_become(pipe, &command)),
-        Command::Lock(args) => on_runtime(lock::run(&cli.service, *args)),
+        Command::DemoWorker(args) => on_runtime(demo::run_worker(&service, args)),
     }
 }
 

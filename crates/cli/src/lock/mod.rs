@@ -12,7 +12,7 @@ mod terminal;
 mod timetable;
 mod watchdog;
 
-pub(crate) use args::LockArgs;
+pub(crate) use args::{FencingArg, LockArgs};
 pub(crate) use launch::wait_and_become;
 pub(crate) use watchdog::run as run_watchdog;
 

@@ -1,0 +1,72 @@
+//! `sereno audit`: the audit trail of a running service.
+
+use crate::{connect::Service, failure::Failure, output::Output};
+use clap::Args;
+use sereno_client::api::AuditLine;
+use std::time::Duration;
+
+/// Which lines to show.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// The number of the first line.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    from: u64,
+    /// So many lines at most. [default: all there are]
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+    /// Go on with lines as they are written; ends with Ctrl-C.
+    #[arg(long)]
+    follow: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+const PAGE_ROWS: usize = 1_000;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) async fn run(service: &Service, args: AuditArgs) -> Result<u8, Failure> {
+    let client = service.client()?;
+    let mut from = args.from;
+    let mut left = args.limit.unwrap_or(usize::MAX);
+    while left > 0 {
+        let page = client.audit(from, Some(left.min(PAGE_ROWS))).await?;
+        left -= page.lines.len();
+        for line in &page.lines {
+            args.output.line(line, text)?;
+        }
+        match (page.lines.is_empty(), args.follow) {
+            (true, false) => break,
+            (true, true) => tokio::time::sleep(LOOK_EVERY).await,
+            (false, _) => from = page.next_from,
+        }
+    }
+    Ok(0)
+}
+
+fn text(line: &AuditLine) -> String {
+    let mut text = format!(
+        "{:>8}  {:24}  {:13}",
+        line.seq,
+        line.time.as_deref().unwrap_or("-"),
+        line.kind.to_string()
+    );
+    let mut add = |word: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("  {word}{value}"));
+        }
+    };
+    add("", line.fence_key.clone().or_else(|| line.namespace.clone()));
+    add("token=", line.fencing_token.map(|token| token.to_string()));
+    add("owner=", line.owner.clone());
+    add("caller=", line.caller.clone());
+    add("end=", line.end.map(|end| end.to_string()));
+    add("held=", line.held_ms.map(crate::output::human));
+    add("waited=", line.waited_ms.map(crate::output::human));
+    add("code=", line.code.map(|code| code.to_string()));
+    add("version=", line.version.map(|version| version.to_string()));
+    add("floor=", line.floor.map(|floor| floor.to_string()));
+    add("reason=", line.reason.as_ref().map(|reason| format!("{reason:?}")));
+    add("log=", line.log_id.clone());
+    add("missing from position ", line.gap_from.map(|from| from.to_string()));
+    text
+}

@@ -1,0 +1,65 @@
+//! `sereno locks ls`
+
+use super::InNamespace;
+use crate::{
+    failure::Failure,
+    output::{Output, human, table},
+};
+use clap::Args;
+use sereno_client::{Client, ListLocks, api::LockRow};
+
+/// Which locks to list.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    at: InNamespace,
+    /// Only names that begin so.
+    #[arg(default_value = "")]
+    prefix: String,
+    /// Only of this owner.
+    #[arg(long, value_name = "TEXT")]
+    owner: Option<String>,
+    /// So many at most.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    limit: usize,
+    #[command(flatten)]
+    output: Output,
+}
+
+const PAGE_ROWS: usize = 1_000;
+
+pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<(), Failure> {
+    let mut list = ListLocks {
+        namespace: args.at.namespace,
+        prefix: args.prefix,
+        owner: args.owner,
+        ..ListLocks::default()
+    };
+    let mut rows: Vec<LockRow> = Vec::new();
+    let mut more = true;
+    while more && rows.len() < args.limit {
+        list.limit = Some((args.limit - rows.len()).min(PAGE_ROWS));
+        let page = client.list_locks(&list).await?;
+        rows.extend(page.locks);
+        more = page.next_cursor.is_some();
+        list.cursor = page.next_cursor;
+    }
+    args.output.answer(&rows, |rows| text(rows, more))
+}
+
+fn text(rows: &[LockRow], more: bool) -> String {
+    let cells = |row: &LockRow| {
+        let holder = &row.holder;
+        vec![
+            row.resource.clone(),
+            holder.owner.clone(),
+            holder.fencing_token.to_string(),
+            human(holder.held_for_ms),
+            human(holder.expires_in_ms),
+            row.waiters.to_string(),
+        ]
+    };
+    let head = ["RESOURCE", "OWNER", "TOKEN", "HELD", "EXPIRES IN", "WAITERS"];
+    let text = table(&head, &rows.iter().map(cells).collect::<Vec<_>>());
+    if more { text + "\n(there are more: raise --limit)" } else { text }
+}

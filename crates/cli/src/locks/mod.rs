@@ -1,0 +1,45 @@
+//! `sereno locks`: look at locks, and end them.
+
+mod force_release;
+mod get;
+mod ls;
+mod release;
+mod watch;
+
+use crate::{connect::Service, failure::Failure};
+use clap::{Args, Subcommand};
+
+/// What to do with locks.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum LocksCommand {
+    /// List held locks, oldest grant first.
+    Ls(ls::LsArgs),
+    /// Show one lock: its holder and its queue.
+    Get(get::GetArgs),
+    /// Release a lease by its secret id.
+    Release(release::ReleaseArgs),
+    /// End somebody's lease, in an operator's name.
+    ForceRelease(force_release::ForceReleaseArgs),
+    /// Follow what happens.
+    Watch(watch::WatchArgs),
+}
+
+/// Where the locks live.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InNamespace {
+    /// The namespace. [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
+}
+
+pub(crate) async fn run(service: &Service, command: LocksCommand) -> Result<u8, Failure> {
+    let client = service.client()?;
+    match command {
+        LocksCommand::Ls(args) => ls::run(&client, args).await?,
+        LocksCommand::Get(args) => get::run(&client, args).await?,
+        LocksCommand::Release(args) => return release::run(&client, args).await,
+        LocksCommand::ForceRelease(args) => force_release::run(&client, args).await?,
+        LocksCommand::Watch(args) => watch::run(&client, args).await?,
+    }
+    Ok(0)
+}

@@ -1,0 +1,41 @@
+//! `sereno locks release`
+
+use super::InNamespace;
+use crate::{exit, failure::Failure, output::Output};
+use clap::Args;
+use sereno_client::{Client, Release};
+
+/// Which lease to release.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The lock.
+    name: String,
+    /// The secret from the grant. Better in the environment than here, where others can read it.
+    #[arg(long, env = "SERENO_LEASE_ID", hide_env_values = true, value_name = "ID")]
+    lease_id: String,
+    #[command(flatten)]
+    at: InNamespace,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What became of it.
+#[derive(serde::Serialize)]
+struct Answer {
+    released: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+pub(crate) async fn run(client: &Client, args: ReleaseArgs) -> Result<u8, Failure> {
+    let namespace = args.at.namespace.as_deref();
+    let answer = match client.release_lease(namespace, &args.name, &args.lease_id).await? {
+        Release::Now => Answer { released: true, reason: None },
+        Release::Before(how) => Answer { released: false, reason: Some(how.to_string()) },
+    };
+    args.output.answer(&answer, |answer| match &answer.reason {
+        None => format!("{} is released", args.name),
+        Some(how) => format!("{} was not held by this lease any more ({how})", args.name),
+    })?;
+    Ok(if answer.released { 0 } else { exit::FAILED })
+}

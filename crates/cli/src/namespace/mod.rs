@@ -1,0 +1,118 @@
+//! `sereno namespace`: what namespaces allow.
+
+mod set;
+
+use crate::{
+    connect::Service,
+    failure::Failure,
+    output::{Output, table},
+};
+use clap::{Args, Subcommand};
+use sereno_client::{
+    Client,
+    api::{Millis, Namespace},
+};
+
+/// What to do with namespaces.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum NamespaceCommand {
+    /// Show a namespace: its policy and its counters.
+    Get(GetArgs),
+    /// Create a namespace, or change what it allows.
+    Set(Box<set::SetArgs>),
+    /// List namespaces.
+    Ls(LsArgs),
+}
+
+/// Which one to show.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The namespace.
+    name: String,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// How to list.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) async fn run(service: &Service, command: NamespaceCommand) -> Result<u8, Failure> {
+    let client = service.client()?;
+    match command {
+        NamespaceCommand::Get(args) => {
+            let namespace = client.get_namespace(&args.name).await?;
+            args.output.answer(&namespace, text)?;
+        }
+        NamespaceCommand::Set(args) => set::run(&client, *args).await?,
+        NamespaceCommand::Ls(args) => ls(&client, args).await?,
+    }
+    Ok(0)
+}
+
+async fn ls(client: &Client, args: LsArgs) -> Result<(), Failure> {
+    let mut all: Vec<Namespace> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = client.list_namespaces(cursor.as_deref()).await?;
+        all.extend(page.namespaces);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let cells = |namespace: &Namespace| {
+        vec![
+            namespace.namespace.clone(),
+            namespace.version.to_string(),
+            namespace.leases.to_string(),
+            namespace.waiters.to_string(),
+            namespace.reply_records.to_string(),
+        ]
+    };
+    args.output.answer(&all, |all| {
+        let rows: Vec<_> = all.iter().map(cells).collect();
+        table(&["NAMESPACE", "VERSION", "LEASES", "WAITERS", "REMEMBERED"], &rows)
+    })
+}
+
+fn text(namespace: &Namespace) -> String {
+    let policy = &namespace.policy;
+    let duration = |value: Option<Millis>, none: &str| value.map_or(none.into(), |v| v.to_string());
+    let number = |value: Option<u64>, none: &str| value.map_or(none.into(), |v| v.to_string());
+    let memory = policy.reply_memory.clone().unwrap_or_default();
+    let fencing = policy.fencing.map(|fencing| format!("{fencing:?}")).unwrap_or_default();
+    let rows: [(&str, String); 15] = [
+        ("version", namespace.version.to_string()),
+        ("leases", namespace.leases.to_string()),
+        ("waiters", namespace.waiters.to_string()),
+        ("remembered", namespace.reply_records.to_string()),
+        ("min-ttl", duration(policy.min_ttl, "the service's own")),
+        ("default-ttl", duration(policy.default_ttl, "")),
+        ("max-ttl", duration(policy.max_ttl, "")),
+        ("max-hold", duration(policy.max_hold, "none")),
+        ("lock-delay", duration(policy.lock_delay, "0ms")),
+        ("fencing", fencing),
+        ("fencing-required", policy.fencing_required.unwrap_or(false).to_string()),
+        ("max-leases", number(policy.max_leases, "")),
+        ("max-waiters", number(policy.max_waiters, "")),
+        ("requests-per-second", number(policy.requests_per_second, "none")),
+        (
+            "reply memory",
+            format!(
+                "refusals {}, endings {}, records {}",
+                duration(memory.refusals, ""),
+                duration(memory.endings, ""),
+                number(memory.records, "")
+            ),
+        ),
+    ];
+    let mut text = namespace.namespace.clone();
+    for (name, value) in rows {
+        text.push_str(&format!("\n  {name:20} {value}"));
+    }
+    text
+}

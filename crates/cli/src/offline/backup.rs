@@ -1,0 +1,134 @@
+//! `sereno backup`: the whole state at the log's head, as one verified file.
+
+use super::{
+    log_failure,
+    replay::{Replay, state_of},
+};
+use crate::{failure::Failure, output::Output};
+use clap::Args;
+use sereno_core::State;
+use sereno_log::sqlite::{ReadOnlyLog, open_read_only};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+/// Write a backup of a data folder, also while a service uses it.
+///
+/// The log is only read. Its newest snapshot and the entries after it are replayed, and the state at the head is
+/// written and read back before the file appears under its name. The file holds the secret ids of present leases:
+/// keep it as you keep the data folder.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The data folder.
+    #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
+    data: PathBuf,
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// Replace the file if it exists.
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What was written.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    file: PathBuf,
+    bytes: usize,
+    log_id: String,
+    position: u64,
+    revision: u64,
+    leases: u64,
+}
+
+pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
+    if !args.replace && args.to.exists() {
+        let what = format!("{} exists", args.to.display());
+        return Err(Failure::new(what).hint("Name another file, or say --replace."));
+    }
+    let log = open_read_only(&args.data).map_err(|error| log_failure(&args.data, &error))?;
+    let state = state_at_head(&log).map_err(|what| {
+        Failure::new(format!("the log cannot be replayed: {what}"))
+            .hint(format!("Look closer with `sereno doctor --data {}`.", args.data.display()))
+    })?;
+    let bytes = verified(&state)?;
+    write_atomically(&args.to, &bytes)
+        .map_err(|error| Failure::io(&format!("writing {}", args.to.display()), &error))?;
+    let written = Written {
+        file: args.to.clone(),
+        bytes: bytes.len(),
+        log_id: state.log_id().to_hex(),
+        position: state.head().position.0,
+        revision: state.revision().0,
+        leases: state.leases(),
+    };
+    args.output.answer(&written, |written| {
+        format!(
+            "{}: {} bytes, log {} at position {} (revision {}, {} leases)",
+            written.file.display(),
+            written.bytes,
+            written.log_id,
+            written.position,
+            written.revision,
+            written.leases
+        )
+    })?;
+    Ok(0)
+}
+
+fn state_at_head(log: &ReadOnlyLog) -> Result<State, String> {
+    if log.head().position.0 == 0 {
+        return Err("it is empty".into());
+    }
+    let newest = log.latest_snapshot().map_err(|error| error.to_string())?;
+    let state = newest.as_ref().map_or_else(|| Ok(State::new()), state_of)?;
+    let mut replay = Replay::from(log, state);
+    replay.to(log.head())?;
+    Ok(replay.into_state())
+}
+
+/// The bytes, once they have been read back to the same state.
+fn verified(state: &State) -> Result<Vec<u8>, Failure> {
+    let bytes = state.to_snapshot();
+    let same = State::from_snapshot(&bytes).is_ok_and(|read| {
+        (read.head(), read.outcome_chain(), read.to_snapshot() == bytes)
+            == (state.head(), state.outcome_chain(), true)
+    });
+    match same {
+        true => Ok(bytes),
+        false => Err(Failure::new(
+            "the snapshot does not read back to the same state; nothing was written",
+        )),
+    }
+}
+
+/// Under another name first, durable, readable by its owner only, and then under its own.
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let name = path.file_name().ok_or_else(|| io::Error::other("it is no file name"))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}", std::process::id()));
+    let hidden = folder.join(hidden);
+    let written = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&hidden)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&hidden, path))
+        .and_then(|()| File::open(folder)?.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(&hidden);
+    }
+    written
+}

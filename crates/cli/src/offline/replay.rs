@@ -1,0 +1,110 @@
+//! Replays a log that is only read, entry by entry.
+
+use sereno_core::{
+    State,
+    entry::{Entry, EntryHash, Head, SealedEntry},
+    ids::Position,
+};
+use sereno_log::{Read, Snapshot, sqlite::ReadOnlyLog};
+use sereno_node::events::EventBatch;
+use std::collections::VecDeque;
+
+/// Bytes of log read at once.
+const PAGE_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// A state on its way along the log. Iterating gives what each entry did; it ends at the target, or at an error.
+pub(super) struct Replay<'a> {
+    log: &'a ReadOnlyLog,
+    state: State,
+    read: VecDeque<SealedEntry>,
+    target: Position,
+    error: Option<String>,
+}
+
+/// The state in a snapshot, which has to be of the head that the log gives it.
+pub(super) fn state_of(snapshot: &Snapshot) -> Result<State, String> {
+    let position = snapshot.head.position;
+    let state = State::from_snapshot(&snapshot.bytes)
+        .map_err(|error| format!("snapshot at position {position}: {error}"))?;
+    match state.head() == snapshot.head {
+        true => Ok(state),
+        false => {
+            Err(format!("snapshot at position {position}: it holds the state of another head"))
+        }
+    }
+}
+
+impl<'a> Replay<'a> {
+    /// From `state` on.
+    pub(super) fn from(log: &'a ReadOnlyLog, state: State) -> Self {
+        let target = log.head().position;
+        Self { log, state, read: VecDeque::new(), target, error: None }
+    }
+
+    /// Goes on to exactly this head.
+    pub(super) fn to(&mut self, head: Head) -> Result<&State, String> {
+        self.target = head.position;
+        while self.next().is_some() {}
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None if self.state.head() == head => Ok(&self.state),
+            None => {
+                Err(format!("replay leads to {:?}, where the log has {head:?}", self.state.head()))
+            }
+        }
+    }
+
+    /// Where it is, for good.
+    pub(super) fn into_state(self) -> State {
+        self.state
+    }
+
+    /// Why it ended early.
+    pub(super) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    fn step(&mut self) -> Result<Option<EventBatch>, String> {
+        let due = self.state.head().position.next();
+        if due > self.target {
+            return Ok(None);
+        }
+        if self.read.is_empty() {
+            match self.log.read(due, PAGE_BYTES).map_err(|error| error.to_string())? {
+                Read::Entries(entries) => self.read.extend(entries),
+                Read::Trimmed { first } => {
+                    return Err(format!(
+                        "entries from {due} on are needed, and the log begins at {first}"
+                    ));
+                }
+            }
+        }
+        let sealed = self.read.pop_front().ok_or_else(|| format!("entry {due} is missing"))?;
+        let entry =
+            Entry::decode(&sealed.bytes).map_err(|error| format!("entry {due}: {error}"))?;
+        let hash = EntryHash::of(&sealed.bytes);
+        let applied = self.state.apply(&entry, hash).map_err(|misfit| misfit.to_string())?;
+        Ok(Some(EventBatch {
+            position: due,
+            hash,
+            time: entry.time,
+            token_clock_us: entry.token_clock_us,
+            revision: self.state.revision(),
+            events: applied.events,
+        }))
+    }
+}
+
+impl Iterator for Replay<'_> {
+    type Item = EventBatch;
+
+    fn next(&mut self) -> Option<EventBatch> {
+        if self.error.is_some() {
+            return None;
+        }
+        self.step().unwrap_or_else(|error| {
+            self.error = Some(error);
+            None
+        })
+    }
+}

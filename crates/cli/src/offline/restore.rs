@@ -1,0 +1,105 @@
+//! `sereno restore`: a new log that begins with a backup.
+
+use super::{log_failure, wall_us};
+use crate::{
+    failure::Failure,
+    output::{Output, human},
+    values,
+};
+use clap::Args;
+use rand::RngExt;
+use sereno_core::{
+    State,
+    ids::{LogId, Token},
+    limits,
+};
+use sereno_log::{Snapshot, sqlite::create_from_snapshot};
+use std::{fs, path::PathBuf, time::Duration};
+
+/// Make a new data folder from a backup.
+///
+/// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens above all
+/// that were granted before (the wall clock plus 5 minutes), and grants nothing at all for the longest lease that
+/// the namespaces allow: until then every holder that was forgotten has stopped by its own clock. Renewals and
+/// releases of leases that the backup knows are served at once.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The backup.
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// The new data folder: missing or empty.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Grant nothing for this long. [default: the longest lease that the namespaces of the backup allow]
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    pause: Option<Duration>,
+    /// Grant at once. Only where nobody can hold a lease that was granted after the backup.
+    #[arg(long, conflicts_with = "pause")]
+    no_pause: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What was made.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Restored {
+    data: PathBuf,
+    log_id: String,
+    previous_log_id: String,
+    position: u64,
+    leases: u64,
+    token_floor: u64,
+    pause_ms: u64,
+}
+
+pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
+    let bytes = fs::read(&args.from)
+        .map_err(|error| Failure::io(&format!("reading {}", args.from.display()), &error))?;
+    let backup = State::from_snapshot(&bytes).map_err(|error| {
+        Failure::new(format!("{} cannot be restored: {error}", args.from.display()))
+    })?;
+    let now = wall_us();
+    if !(limits::WALL_US_MIN..=limits::WALL_US_MAX).contains(&now) {
+        return Err(Failure::new("this machine's clock is wrong; tokens start from it")
+            .hint("Set it first."));
+    }
+    let floor = Token(now + limits::TOKEN_HEADROOM_US);
+    let previous = backup.log_id();
+    let pause_ms = match (args.no_pause, args.pause) {
+        (true, _) => 0,
+        (false, Some(pause)) => u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+        (false, None) => backup.longest_ttl_ms(),
+    };
+    let state = backup.restored(LogId(rand::rng().random()), floor, pause_ms);
+    let snapshot = Snapshot { head: state.head(), bytes: state.to_snapshot().into() };
+    create_from_snapshot(&args.data, &snapshot).map_err(|error| log_failure(&args.data, &error))?;
+    let restored = Restored {
+        data: args.data.clone(),
+        log_id: state.log_id().to_hex(),
+        previous_log_id: previous.to_hex(),
+        position: state.head().position.0,
+        leases: state.leases(),
+        token_floor: state.last_token().0 + 1,
+        pause_ms,
+    };
+    args.output.answer(&restored, text)?;
+    Ok(0)
+}
+
+fn text(restored: &Restored) -> String {
+    let pause = match restored.pause_ms {
+        0 => "it grants at once".to_string(),
+        ms => format!("it grants nothing for {} of its own time", human(ms)),
+    };
+    format!(
+        "{}: log {} begins after position {} of log {}, with {} leases; tokens start at {}; {pause}\n\
+         Serve it with `sereno serve --data {0}`.",
+        restored.data.display(),
+        restored.log_id,
+        restored.position,
+        restored.previous_log_id,
+        restored.leases,
+        restored.token_floor,
+    )
+}

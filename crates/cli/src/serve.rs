@@ -1,0 +1,19 @@
+//! `sereno serve`
+
+use crate::failure::Failure;
+use sereno_server::ServerError;
+
+pub(crate) fn run(args: sereno_server::Args) -> Result<u8, Failure> {
+    let config = args.into_config().map_err(|error| Failure::new(error.to_string()))?;
+    let data = config.data.clone();
+    sereno_server::run(config).map(|()| 0).map_err(|error| {
+        let failure = Failure::new(error.to_string());
+        match error {
+            ServerError::Log(sereno_log::LogError::Damaged(_)) => failure.hint(format!(
+                "Nothing was changed. Look closer with `sereno doctor --data {}`; restore a backup into another folder.",
+                data.display()
+            )),
+            _ => failure,
+        }
+    })
+}

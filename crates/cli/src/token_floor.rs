@@ -1,0 +1,23 @@
+//! `sereno token-floor`: repair for a service whose tokens fell behind what resources have seen.
+
+use crate::{connect::Service, failure::Failure, output::Output};
+use clap::Args;
+
+/// Where to set the floor.
+///
+/// Needed only when an earlier leader's wall clock was far ahead and its log is gone: resources then refuse the
+/// tokens of now. It can only rise, and every token to come is at least this.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TokenFloorArgs {
+    /// The lowest token that may be granted next: above the highest that any resource has seen, below 2^53.
+    #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(..1 << 53))]
+    set: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) async fn run(service: &Service, args: TokenFloorArgs) -> Result<u8, Failure> {
+    let set = service.client()?.set_token_floor(args.set).await?;
+    args.output.answer(&set, |set| format!("every token from now on is at least {}", set.floor))?;
+    Ok(0)
+}
