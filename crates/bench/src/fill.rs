@@ -41,12 +41,12 @@ impl Fill {
     /// # Errors
     /// The sizes contradict each other.
     pub fn check(&self) -> Result<(), Error> {
-        let others = self.resources.saturating_sub(self.active);
-        if others == 0 || self.requests < self.resources {
-            return Err(Error::Usage(
-                "--resources must be more than --active, and --requests at least --resources"
-                    .into(),
-            ));
+        // So that no two clients are about the same name.
+        if self.resources < self.active + 10 * CLIENTS || self.requests < self.resources {
+            return Err(Error::Usage(format!(
+                "--resources must be at least {} more than --active, and --requests at least --resources",
+                10 * CLIENTS
+            )));
         }
         Ok(())
     }
@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn as_many_names_leases_and_requests_as_asked_for() {
-        let size = Fill { resources: 100, active: 20, requests: 600 };
+        let size = Fill { resources: 1_000, active: 20, requests: 6_000 };
         size.check().unwrap();
         let all: Vec<_> = (0..size.requests).map(|index| resource(size, index)).collect();
         assert_eq!(all.iter().filter(|(_, keep)| *keep).count(), 20);
-        assert_eq!(all.iter().map(|(name, _)| name).collect::<HashSet<_>>().len(), 100);
-        assert!(Fill { resources: 20, ..size }.check().is_err());
-        assert!(Fill { requests: 50, ..size }.check().is_err());
+        assert_eq!(all.iter().map(|(name, _)| name).collect::<HashSet<_>>().len(), 1_000);
+        assert!(Fill { resources: 659, ..size }.check().is_err());
+        assert!(Fill { requests: 999, ..size }.check().is_err());
     }
 }

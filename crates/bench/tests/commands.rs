@@ -109,9 +109,9 @@ fn open_tells_what_became_of_every_call() {
 
 #[test]
 fn memory_is_read_after_a_snapshot_of_the_full_state() {
-    let report = run("memory --resources 60 --active 20 --requests 200 --snapshot-every 1s");
+    let report = run("memory --resources 1000 --active 20 --requests 1200 --snapshot-every 1s");
     assert_eq!(report["leases"], 20, "{report}");
-    assert_eq!(report["replyRecords"], 200, "{report}");
+    assert_eq!(report["replyRecords"], 1200, "{report}");
     let bytes = |when: &str, what: &str| report[when][what].as_u64().unwrap();
     assert!(bytes("rehearsed", "peakBytes") >= bytes("filled", "residentBytes"), "{report}");
 }
@@ -119,7 +119,7 @@ fn memory_is_read_after_a_snapshot_of_the_full_state() {
 #[test]
 fn snapshots_are_running_when_they_should_be() {
     let report = run(
-        "snapshot-impact --resources 60 --active 20 --requests 200 --acquires 100 --seconds 3 --rounds 1",
+        "snapshot-impact --resources 1000 --active 20 --requests 1200 --acquires 100 --seconds 3 --rounds 1",
     );
     let saved: Vec<bool> = report["measurements"]
         .as_array()

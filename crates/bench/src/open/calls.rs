@@ -60,8 +60,8 @@ pub(super) async fn perform(
     let connection = match connection {
         Some(connection) => Some(connection),
         None => {
-            let (target, limit) = (shared.world().target.clone(), shared.limit());
-            answer(limit, Sereno::connect(&target)).await
+            let target = shared.world().target.clone();
+            answer(shared.limit(), Sereno::connect(&target)).await
         }
     };
     let Some(mut connection) = connection else {
