@@ -11,7 +11,8 @@
 //! 2. **Durable.** When `append` answers `Committed`, the entry survives any crash of this process or machine.
 //! 3. **Atomic.** Head and slot change together; no reader sees one without the other.
 //! 4. **Honest.** `NotAppended` is said only when the entry certainly is not in the log and never will be by this
-//!    call. Whatever is not certain is `Unknown`.
+//!    call. Whatever is not certain is `Unknown`. It speaks of this call alone: of an append that was unknown
+//!    before, the earlier copy stays unknown, until a conflict or a commit tells.
 //! 5. **Resolvable.** `Conflict` carries, read in the same transaction as the failed compare, the head and what
 //!    stands in the slot at the entry's position. So sending an unknown append again tells what became of it.
 //! 6. **Ordered reads.** `read(from)` gives entries from exactly `from` on, without gaps, or says up to where

@@ -115,6 +115,11 @@ fn a_flipped_bit_in_the_wal_does_not_shorten_the_log() {
 #[test]
 fn a_flipped_bit_anywhere_in_the_database_is_reported_or_harmless() {
     let fixture = Fixture::full(all_in_database());
+    // As long as its WAL is there SQLite reads from it, also what was copied.
+    let database = rusqlite::Connection::open(fixture.file(DATABASE)).expect("it opens");
+    database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("it copies all");
+    drop(database);
+    assert!(!fixture.file(WAL).exists());
     // Every byte of the pages' beginnings, where SQLite's structure is, and every third of the rest.
     let end = length(&fixture, DATABASE);
     let offsets: Vec<u64> = (0..end).filter(|at| at % 4096 < 256 || at % 3 == 0).collect();
@@ -188,6 +193,53 @@ fn the_newest_sound_slot_counts() {
         damaged += usize::from(one.open().is_err());
     }
     assert_eq!(damaged, 1, "with the newer slot it is found, with the older alone it cannot be");
+}
+
+#[test]
+fn the_newest_slot_is_never_the_one_that_is_overwritten() {
+    let mut fixture = Fixture::plain(5, all_in_wal());
+    for round in 0..6 {
+        let slots = |fixture: &Fixture| {
+            let bytes = fs::read(fixture.file(HEAD)).expect("it reads");
+            SLOTS.map(|at| bytes[at as usize..(at + SLOT_BYTES) as usize].to_vec())
+        };
+        // The count of changes comes after the position.
+        let changes = |slot: &Vec<u8>| u64::from_le_bytes(slot[8..16].try_into().expect("8 bytes"));
+        let before = slots(&fixture);
+        let newest = before.iter().max_by_key(|slot| changes(slot)).expect("there are two");
+        // Opening writes one slot: torn, the other one still tells how far the log goes.
+        let log = fixture.open().expect("it opens");
+        assert!(slots(&fixture).contains(newest), "round {round}");
+        // An odd and an even number of changes.
+        let count = fixture.chain.entries().len() + round % 2;
+        wait(fixture.chain.grow(&log, count));
+    }
+}
+
+/// After a power cut `HEAD` may say what it said at the last sync: that is only less strict.
+#[test]
+fn a_head_that_is_behind_the_log_is_no_damage() {
+    let mut fixture = Fixture::full(all_in_wal());
+    let old = fs::read(fixture.file(HEAD)).expect("it reads");
+    let log = fixture.open().expect("it opens");
+    wait(fixture.chain.grow(&log, 40));
+    drop(log);
+    for head in
+        [&old[..], &[&old[..4096], &[0; 4096]].concat(), &[&[0; 4096], &old[4096..]].concat()]
+    {
+        let behind = fixture.copy();
+        fs::write(behind.file(HEAD), head).expect("it writes");
+        behind.assert_whole("an older HEAD");
+        // It was brought up to date: a tail that is lost now is missed.
+        let end = length(&behind, WAL) - WAL_FRAME;
+        File::options()
+            .write(true)
+            .open(behind.file(WAL))
+            .expect("it opens")
+            .set_len(end)
+            .expect("");
+        behind.assert_damaged("a lost tail");
+    }
 }
 
 #[test]

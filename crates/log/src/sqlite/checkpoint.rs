@@ -5,8 +5,7 @@
 //! begins it anew at the next write. Its file keeps its size: writing into existing blocks is faster than growing.
 //!
 //! SQLite syncs the WAL before it copies, and log.db before it begins the WAL anew: there is no moment with less
-//! than one durable copy. `HEAD` is synced first too, so that what log.db then holds is never ahead of it by more
-//! than one heartbeat.
+//! than one durable copy. The writer syncs `HEAD` first too: what was known before a checkpoint is missed after it.
 
 use super::{database, failure::Doing};
 use crate::LogError;

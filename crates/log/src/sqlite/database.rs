@@ -2,7 +2,7 @@
 //!
 //! Three things here keep SQLite from doing harm in a good cause. No connection checkpoints or deletes the WAL
 //! when it closes: after a refused open of a damaged log the evidence is still there. Nothing checkpoints by
-//! itself while it runs: see [`super::writer`]. And nobody opens `log.db` other than through SQLite: closing any
+//! itself while it runs: see [`super::checkpoint`]. And nobody opens `log.db` other than through SQLite: closing any
 //! other descriptor of it would drop the locks that this process holds on it.
 
 use super::{failure::Doing, state::LogState};

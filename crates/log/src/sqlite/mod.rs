@@ -6,7 +6,7 @@
 //! sereno.lock                      locked by the process that serves the folder
 //! ```
 //!
-//! A thread owns the connection that writes ([`writer`]), two others read ([`reader`]); the async methods of
+//! A thread owns the connection that writes (module `writer`), two others read (module `reader`); the async methods of
 //! [`SqliteLog`] only send to them.
 
 mod checkpoint;
