@@ -4,7 +4,7 @@
 use crate::{
     State,
     command::{Acquire, Command, LeaseRef, Operation, Release, Renew},
-    entry::{Announce, Body, Entry, Genesis, Writer},
+    entry::{Announce, Body, Entry, EntryHash, Genesis, Writer},
     ids::{LeaseId, LogId},
     limits,
     names::{Caller, Labels, NamespaceName, Owner, RequestId, ResourceName},
@@ -63,8 +63,13 @@ impl Scribe {
     /// Writes and applies one entry, which is well-formed.
     pub fn write(&mut self, after_ms: u64, body: Body) -> Applied {
         let entry = self.entry(after_ms, body);
-        self.wall_us = entry.token_clock_us;
         let hash = entry.seal(self.state.log_id()).head.hash;
+        self.push(entry, hash)
+    }
+
+    /// Applies an entry, which is well-formed, and goes on from there.
+    pub fn push(&mut self, entry: Entry, hash: EntryHash) -> Applied {
+        self.wall_us = entry.token_clock_us;
         let applied = self.state.apply(&entry, hash).expect("the scribe's entries fit");
         if self.keep {
             self.entries.push(entry);

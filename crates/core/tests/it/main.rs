@@ -1,4 +1,6 @@
-//! The tests of the core, in one binary: the rules of DESIGN.md as scripts (`spec`), and hostile bytes (`codec`).
+//! The tests of the core, in one binary: the rules of DESIGN.md as scripts (`spec`), random and exhaustive histories
+//! against a naive reference (`model`), and hostile bytes (`codec`).
 
 mod codec;
+mod model;
 mod spec;
