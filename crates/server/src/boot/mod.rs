@@ -8,7 +8,7 @@ pub use run::run;
 use crate::{
     audit::{Audit, AuditConfig, AuditError},
     config::{Config, ConfigError, LogEngine},
-    door::{Door, Hosts, Phase, Running, listen},
+    door::{Bounds, Door, Hosts, Phase, Running, listen},
     metrics::Metrics,
 };
 use failure::Failure;
@@ -79,11 +79,20 @@ impl Server {
     /// When any part of it cannot start; nothing is left running then.
     pub async fn start(config: Config) -> Result<Self, ServerError> {
         config.check()?;
+        let log = open_log(&config).await?;
+        Self::start_on(config, log).await
+    }
+
+    /// The same on a log that is open already, whatever the configuration says of it.
+    ///
+    /// # Errors
+    /// When any part of it cannot start; nothing is left running then.
+    pub async fn start_on(config: Config, log: Arc<dyn Log>) -> Result<Self, ServerError> {
+        config.check()?;
         let listener = bind(config.http).await?;
         let addr = listener.local_addr()?;
         let connections_max = allow_connections(config.max_connections);
         let failure = Failure::default();
-        let log = open_log(&config).await?;
         let audit = open_audit(&config, &failure)?;
         let replayed_after = log.usage().await?.snapshot.unwrap_or(Position(0));
         let metrics = Arc::new(Metrics::new());
@@ -99,7 +108,8 @@ impl Server {
         let (phase, phase_seen) = watch::channel(Phase::Serving);
         let hosts = Hosts::new(&config.allowed_hosts, !addr.ip().is_loopback());
         let door = Door::new(node.clone(), log, metrics, audit.clone(), hosts, phase_seen);
-        let running = listen(Arc::new(door), listener, connections_max);
+        let bounds = Bounds { connections_max, idle_timeout: config.idle_timeout };
+        let running = listen(Arc::new(door), listener, bounds);
         tracing::info!(%addr, log = ?config.log, "listening");
         Ok(Self { addr, node, audit, phase, running, sampler, failure })
     }

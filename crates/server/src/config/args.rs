@@ -77,6 +77,12 @@ pub struct Args {
     #[arg(long, env = "SERENO_MAX_CONNECTIONS", value_name = "COUNT", hide_env_values = true)]
     pub max_connections: Option<usize>,
 
+    /// Close a connection that sends no whole request head for so long. [default: 75s]
+    #[arg(
+        long, env = "SERENO_IDLE_TIMEOUT", value_name = "DURATION", value_parser = parse_duration, hide_env_values = true
+    )]
+    pub idle_timeout: Option<Duration>,
+
     /// Which log lines are written: error, warn, info, debug, trace, or by part of the program like
     /// warn,sereno_node=debug. [default: info]
     #[arg(long, env = "SERENO_LOG_LEVEL", value_name = "LEVEL", hide_env_values = true)]
@@ -118,6 +124,7 @@ impl Args {
             audit_file_bytes: self.audit_file_bytes.or(other.audit_file_bytes),
             audit_files: self.audit_files.or(other.audit_files),
             max_connections: self.max_connections.or(other.max_connections),
+            idle_timeout: self.idle_timeout.or(other.idle_timeout),
             log_level: self.log_level.or(other.log_level),
             log_format: self.log_format.or(other.log_format),
         }
@@ -139,6 +146,7 @@ impl Args {
             audit_file_bytes: bytes(self.audit_file_bytes, default.audit_file_bytes),
             audit_files: self.audit_files.unwrap_or(default.audit_files),
             max_connections: self.max_connections.unwrap_or(default.max_connections),
+            idle_timeout: self.idle_timeout.unwrap_or(default.idle_timeout),
             log_level: self.log_level.unwrap_or(default.log_level),
             log_format: self.log_format.unwrap_or(default.log_format),
         }
@@ -181,6 +189,7 @@ mod tests {
             ByteSize(default.audit_file_bytes).to_string(),
             default.audit_files.to_string(),
             default.max_connections.to_string(),
+            sereno_api::Millis::from(default.idle_timeout).to_string(),
             default.log_level,
         ] {
             assert!(help.contains(&format!("[default: {value}]")), "[default: {value}] is missing");

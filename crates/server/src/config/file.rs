@@ -20,6 +20,7 @@ pub(super) struct File {
     audit_file_bytes: Option<ByteSize>,
     audit_files: Option<usize>,
     max_connections: Option<usize>,
+    idle_timeout: Option<String>,
     log_level: Option<String>,
     log_format: Option<String>,
 }
@@ -48,6 +49,7 @@ impl File {
             audit_file_bytes: self.audit_file_bytes,
             audit_files: self.audit_files,
             max_connections: self.max_connections,
+            idle_timeout: parsed("idle-timeout", self.idle_timeout, parse_duration)?,
             log_level: self.log_level,
             log_format: parsed("log-format", self.log_format, parse_format)?,
         })
@@ -89,6 +91,7 @@ mod tests {
             audit-file-bytes = "1MiB"
             audit-files = 3
             max-connections = 5
+            idle-timeout = "10s"
             log-level = "warn"
             log-format = "json"
             "#,
@@ -108,6 +111,7 @@ mod tests {
             audit_file_bytes: Some(_),
             audit_files: Some(3),
             max_connections: Some(5),
+            idle_timeout: Some(_),
             log_level: Some(_),
             log_format: Some(_),
         } = args

@@ -41,6 +41,8 @@ pub struct Config {
     pub audit_files: usize,
     /// Open connections at once.
     pub max_connections: usize,
+    /// A connection that sends no whole request head for so long is closed.
+    pub idle_timeout: Duration,
     /// Which log lines are written to standard error: `info`, or a list like `warn,sereno_node=debug`.
     pub log_level: String,
     /// How they are written.
@@ -101,6 +103,7 @@ impl Default for Config {
             audit_file_bytes: 64 << 20,
             audit_files: 16,
             max_connections: 16_000,
+            idle_timeout: Duration::from_secs(75),
             log_level: "info".into(),
             log_format: LogFormat::Text,
         }
@@ -163,6 +166,9 @@ impl Config {
         }
         if self.max_connections == 0 {
             return invalid("--max-connections", "must be at least 1".into());
+        }
+        if self.idle_timeout < Duration::from_secs(1) {
+            return invalid("--idle-timeout", "must be at least 1s".into());
         }
         Ok(())
     }
@@ -230,6 +236,7 @@ mod tests {
             (Config { audit_file_bytes: 1, ..base.clone() }, "--audit-file-bytes"),
             (Config { audit_files: 1, ..base.clone() }, "--audit-files"),
             (Config { max_connections: 0, ..base.clone() }, "--max-connections"),
+            (Config { idle_timeout: Duration::ZERO, ..base.clone() }, "--idle-timeout"),
         ] {
             let error = config.check().unwrap_err().to_string();
             assert!(error.starts_with(option), "{error}");

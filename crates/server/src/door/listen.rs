@@ -14,8 +14,6 @@ use tokio::{
 };
 use tower_service::Service as _;
 
-/// A connection that sends no (whole) request head for so long is closed.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 /// Bytes of a request head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Header fields of a request.
@@ -55,12 +53,23 @@ impl Running {
     }
 }
 
+/// How connections are bounded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Open at once.
+    pub(crate) connections_max: usize,
+    /// One that sends no whole request head for so long is closed.
+    pub(crate) idle_timeout: Duration,
+}
+
 /// Serves on `listener` until the phase changes.
-pub(crate) fn listen(door: Arc<Door>, listener: TcpListener, connections_max: usize) -> Running {
+pub(crate) fn listen(door: Arc<Door>, listener: TcpListener, bounds: Bounds) -> Running {
+    let Bounds { connections_max, idle_timeout } = bounds;
     let places = Arc::new(Semaphore::new(connections_max));
     let phase = door.phase.clone();
     let service = Service { router: super::routes::router(Arc::clone(&door)), door };
-    let accepting = tokio::spawn(accept(listener, service, phase, Arc::clone(&places)));
+    let accepting = accept(listener, service, phase, Arc::clone(&places), idle_timeout);
+    let accepting = tokio::spawn(accepting);
     Running { accepting, places, connections_max }
 }
 
@@ -69,10 +78,11 @@ async fn accept(
     service: Service,
     mut phase: watch::Receiver<Phase>,
     places: Arc<Semaphore>,
+    idle_timeout: Duration,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(idle_timeout)
         .max_header_size(HEAD_BYTES_MAX)
         .max_headers(HEAD_FIELDS_MAX)
         .pipeline_flush(true);

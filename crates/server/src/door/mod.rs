@@ -27,7 +27,7 @@ mod views;
 mod watch;
 
 pub(crate) use guard::Hosts;
-pub(crate) use listen::{Phase, Running, listen};
+pub(crate) use listen::{Bounds, Phase, Running, listen};
 pub use openapi::openapi;
 
 use crate::{audit::Audit, metrics::Metrics};

@@ -1,0 +1,81 @@
+//! The served routes and the document agree.
+
+use crate::harness::{Bench, document};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+
+fn documented_methods(item: &Value) -> BTreeSet<String> {
+    let methods = METHODS.iter().filter(|method| item.get(method.to_lowercase()).is_some());
+    methods.map(|method| (*method).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_documented_method_is_served_and_no_other() {
+    let bench = Bench::memory().await;
+    let paths = document()["paths"].as_object().unwrap();
+    assert!(paths.len() > 15);
+    for (path, item) in paths {
+        let concrete =
+            path.replace("{resource}", "x").replace("{name}", "x").replace("{code}", "LOCKED");
+        let documented = documented_methods(item);
+        for method in METHODS.iter().filter(|method| !documented.contains(**method)) {
+            let request =
+                bench.http.request(method.parse().unwrap(), format!("{}{concrete}", bench.url));
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status(), 405, "{method} {path}");
+            let allow = answer.headers()["allow"].to_str().unwrap();
+            let allowed: BTreeSet<_> =
+                allow.split(',').filter(|one| *one != "HEAD").map(str::to_owned).collect();
+            assert_eq!(allowed, documented, "{path}");
+        }
+        for method in &documented {
+            let request =
+                bench.http.request(method.parse().unwrap(), format!("{}{concrete}", bench.url));
+            let status = request.send().await.unwrap().status().as_u16();
+            assert_ne!(status, 405, "{method} {path}");
+            let documented = item[method.to_lowercase()]["responses"].get(status.to_string());
+            assert!(documented.is_some(), "{method} {path} answered {status}");
+        }
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_document_is_served_as_it_is_and_rendered_without_a_network() {
+    let bench = Bench::memory().await;
+    assert_eq!(bench.get("/openapi.json").await.body, *document());
+    let text = |path: &str| {
+        let request = bench.http.get(format!("{}{path}", bench.url));
+        async { request.send().await.unwrap().error_for_status().unwrap().text().await.unwrap() }
+    };
+    let page = text("/").await;
+    assert!(page.contains("swagger-ui"), "{page}");
+    let addresses = ["src=\"", "href=\""].iter().flat_map(|mark| page.split(mark).skip(1));
+    let addresses: Vec<_> = addresses.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(addresses.len() > 3);
+    for address in addresses {
+        let file = address.strip_prefix("./").unwrap_or(address);
+        assert!(!file.contains("//"), "{file} would be fetched from a network");
+        text(&format!("/docs/{file}")).await;
+    }
+    assert!(text("/docs/swagger-initializer.js").await.contains("/openapi.json"));
+    bench.stop().await;
+}
+
+#[test]
+fn every_operation_has_a_name_a_summary_and_described_answers() {
+    let mut names = BTreeSet::new();
+    for (path, item) in document()["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name), "{name} twice");
+            assert!(operation["summary"].is_string(), "{method} {path}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                assert!(response["description"].is_string(), "{method} {path} {status}");
+                assert!(response["content"].is_object(), "{method} {path} {status}");
+            }
+        }
+    }
+}

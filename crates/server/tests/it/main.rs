@@ -1,0 +1,13 @@
+//! A real server on a free port, over the memory log and over SQLite, spoken to over HTTP.
+
+mod audit;
+mod bad_input;
+mod codes;
+mod connections;
+mod document;
+mod harness;
+mod locks;
+mod metrics;
+mod namespaces;
+mod stop;
+mod watch;

@@ -1,0 +1,94 @@
+//! `/metrics`, `/livez`, `/readyz`, `/v1/status`.
+
+use crate::harness::{Bench, Engine};
+use serde_json::json;
+use sereno_api::{ErrorCode, Granted, Released, Role, Status};
+
+async fn text(bench: &Bench) -> String {
+    bench.get("/metrics").await.body.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_happened_and_what_is_can_be_read() {
+    let bench = Bench::start(Engine::Sqlite).await;
+    bench.put("/v1/namespaces/money", json!({"expectedVersion": 0, "policy": {"fencing": "enforced", "fencingRequired": true}}))
+        .await
+        .ok::<serde_json::Value>();
+    let granted = bench.grant("a").await;
+    bench.acquire("a", json!({})).await.problem(ErrorCode::Locked);
+    bench.acquire("a", json!({"waitTimeout": "20ms"})).await.problem(ErrorCode::WaitTimeout);
+    let stranger = json!({"resource": "a", "leaseId": "ab".repeat(16)});
+    bench.post("/v1/locks/renew", stranger.clone()).await.problem(ErrorCode::NotHolder);
+    bench
+        .post("/v1/locks/renew-many", json!({"leases": [stranger]}))
+        .await
+        .ok::<serde_json::Value>();
+    let lease = json!({"resource": "a", "leaseId": granted.lease_id});
+    bench.post("/v1/locks/release", lease).await.ok::<Released>();
+    bench.acquire("b", json!({"namespace": "money"})).await.ok::<Granted>();
+    bench.acquire("A b", json!({})).await.problem(ErrorCode::InvalidArgument);
+    let text = text(&bench).await;
+    for line in [
+        "sereno_requests_total{operation=\"acquire\",code=\"OK\"} 2",
+        "sereno_requests_total{operation=\"acquire\",code=\"LOCKED\"} 1",
+        "sereno_requests_total{operation=\"acquire\",code=\"WAIT_TIMEOUT\"} 1",
+        "sereno_requests_total{operation=\"acquire\",code=\"INVALID_ARGUMENT\"} 1",
+        "sereno_request_seconds_count{operation=\"acquire\",mode=\"now\"} 3",
+        "sereno_request_seconds_count{operation=\"acquire\",mode=\"wait\"} 1",
+        "sereno_renewals_refused_total{code=\"NOT_HOLDER\"} 2",
+        "sereno_grants_total{namespace=\"default\",waited=\"false\"} 1",
+        "sereno_ends_total{namespace=\"default\",end=\"released\"} 1",
+        "sereno_wait_seconds_count{namespace=\"default\",result=\"ended\"} 1",
+        "sereno_hold_seconds_count{namespace=\"default\"} 1",
+        "sereno_leases{namespace=\"money\"} 1.0",
+        "sereno_leases{namespace=\"default\"} 0.0",
+        "sereno_namespace_fencing_unproven{namespace=\"money\"} 1.0",
+        "sereno_hot_resource_acquires{namespace=\"default\",resource=\"a\"} 3.0",
+        "sereno_takeover_seconds_count 1",
+        "sereno_ready 1.0",
+        "sereno_leader 1.0",
+        "sereno_connections 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+    }
+    for name in ["sereno_append_seconds_count ", "sereno_log_bytes ", "sereno_batch_commands_sum "]
+    {
+        let line =
+            text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}"));
+        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 0.0, "{line}");
+    }
+    assert!(!text.contains("fencing_unproven{namespace=\"default\"}"));
+    assert!(text.ends_with("# EOF\n"));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn alerts_ask_only_for_metrics_that_there_are() {
+    let bench = Bench::start(Engine::Sqlite).await;
+    bench.grant("a").await;
+    let text = text(&bench).await;
+    let alerts = include_str!("../../../../docs/alerts.yml");
+    let mut asked = 0;
+    for word in alerts.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        let Some(name) = word.strip_prefix("sereno_") else { continue };
+        let family = ["_bucket", "_count", "_sum", "_total"]
+            .iter()
+            .find_map(|suffix| name.strip_suffix(suffix))
+            .unwrap_or(name);
+        assert!(text.contains(&format!("# HELP sereno_{family} ")), "no metric is called {word}");
+        asked += 1;
+    }
+    assert!(asked > 10, "{asked}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn health_and_status() {
+    let bench = Bench::memory().await;
+    assert_eq!(bench.get("/livez").await.body, "ok\n");
+    assert_eq!(bench.get("/readyz").await.body, "ready\n");
+    let status: Status = bench.get("/v1/status").await.ok();
+    assert_eq!((status.role, status.ready, status.not_ready), (Role::Leader, true, None));
+    assert_eq!((status.node_id.as_str(), status.log_id.len()), ("node-1", 32));
+    bench.stop().await;
+}
