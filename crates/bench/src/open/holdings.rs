@@ -90,6 +90,16 @@ impl Holdings {
         None
     }
 
+    /// The oldest that somebody waits for, to be released.
+    pub(super) fn take_wanted(&mut self) -> Option<Holding> {
+        while let Some(id) = self.releases.pop_front() {
+            if self.get_mut(id).is_some_and(|holding| holding.wanted) {
+                return self.remove(id);
+            }
+        }
+        None
+    }
+
     /// A held name for somebody to wait for: one of `ahead` positions in the order of release, that is not wanted
     /// yet.
     pub(super) fn want(
@@ -191,5 +201,7 @@ mod tests {
         wanted.sort_unstable();
         assert_eq!(wanted, [2, 3, 4, 5]);
         assert_eq!(holdings.want(20..30, &mut rng), None);
+        let taken = std::iter::from_fn(|| holdings.take_wanted());
+        assert_eq!(taken.map(|holding| holding.name).collect::<Vec<_>>(), [2, 3, 4, 5]);
     }
 }
