@@ -2,5 +2,6 @@
 //! against a naive reference (`model`), and hostile bytes (`codec`).
 
 mod codec;
+mod large;
 mod model;
 mod spec;
