@@ -29,6 +29,19 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    const ALL: [Self; 10] = [
+        Self::Acquire,
+        Self::AcquireAll,
+        Self::Renew,
+        Self::RenewMany,
+        Self::Release,
+        Self::Abandon,
+        Self::ForceRelease,
+        Self::PutNamespace,
+        Self::TokenFloor,
+        Self::Read,
+    ];
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Acquire => "acquire",
@@ -76,6 +89,15 @@ impl CallMetrics {
             seconds: Family::new_with_constructor(call_seconds),
             renewals_refused: Family::default(),
         };
+        // Series that only appear with their first event would hide that event from every rate.
+        for kind in Kind::ALL {
+            for code in [OK, ErrorCode::UnknownOutcome.as_str(), ErrorCode::Overloaded.as_str()] {
+                metrics.answers.get_or_create(&[("operation", kind.as_str()), ("code", code)]);
+            }
+        }
+        for code in [ErrorCode::LeaseEnded, ErrorCode::NotHolder, ErrorCode::MaxHoldReached] {
+            metrics.renewals_refused.get_or_create(&[("code", code.as_str())]);
+        }
         registry.register(
             "requests",
             "Calls by operation and answer: OK, WAITING or the code of the problem",

@@ -9,6 +9,7 @@ use sereno_core::{
     event::{Event, EventKind},
     ids::Position,
     names::NamespaceName,
+    outcome::End,
 };
 use sereno_node::events::{EventBatch, Sink};
 use std::{
@@ -47,6 +48,23 @@ struct Namespace {
     waited_for_grant: Histogram,
     waited_in_vain: Histogram,
     held: Histogram,
+    released: Counter,
+    expired: Counter,
+    max_hold: Counter,
+    forced: Counter,
+    abandoned: Counter,
+}
+
+impl Namespace {
+    fn ended(&self, end: End) -> &Counter {
+        match end {
+            End::Released => &self.released,
+            End::Expired => &self.expired,
+            End::MaxHold => &self.max_hold,
+            End::Forced => &self.forced,
+            End::Abandoned => &self.abandoned,
+        }
+    }
 }
 
 impl EventMetrics {
@@ -79,7 +97,11 @@ impl EventMetrics {
             "Requests refused by an operator's rule, by code",
             families.refusals.clone(),
         );
-        Self { live: AtomicBool::new(false), families, namespaces: Mutex::default() }
+        let metrics = Self { live: AtomicBool::new(false), families, namespaces: Mutex::default() };
+        if let Ok(default) = NamespaceName::new(NamespaceName::DEFAULT) {
+            metrics.namespace(&default);
+        }
+        metrics
     }
 
     /// From now on events are news.
@@ -116,8 +138,7 @@ impl EventMetrics {
             }
             EventKind::Ended { end, held_ms, .. } => {
                 namespace.held.observe(seconds(*held_ms));
-                let labels = [("namespace", namespace.label.clone()), ("end", end.as_str().into())];
-                self.families.ends.get_or_create(&labels).inc();
+                namespace.ended(*end).inc();
             }
             EventKind::Refused { code } => {
                 let code = crate::wire::code(*code).as_str().into();
@@ -136,8 +157,14 @@ impl EventMetrics {
 impl Families {
     fn namespace(&self, label: &str) -> Namespace {
         let with = |name, value: &str| [("namespace", label.to_owned()), (name, value.to_owned())];
+        let ended = |end: End| self.ends.get_or_create_owned(&with("end", end.as_str()));
         Namespace {
             label: label.to_owned(),
+            released: ended(End::Released),
+            expired: ended(End::Expired),
+            max_hold: ended(End::MaxHold),
+            forced: ended(End::Forced),
+            abandoned: ended(End::Abandoned),
             granted_at_once: self.grants.get_or_create_owned(&with("waited", "false")),
             granted_after_wait: self.grants.get_or_create_owned(&with("waited", "true")),
             waited_for_grant: self.wait_seconds.get_or_create_owned(&with("result", "granted")),

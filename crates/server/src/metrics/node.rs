@@ -32,6 +32,13 @@ impl NodeMetrics {
             rehearsal_seconds: long_seconds(),
             rehearsals: Family::default(),
         };
+        // Series that only appear with their first event would hide that event from every rate.
+        for result in ["conflict", "notAppended", "unknown"] {
+            metrics.appends_failed.get_or_create(&[("result", result)]);
+        }
+        for result in ["saved", "differs", "failed"] {
+            metrics.rehearsals.get_or_create(&[("result", result)]);
+        }
         registry.register(
             "append_seconds",
             "Time until the log had made an entry durable",

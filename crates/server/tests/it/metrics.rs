@@ -65,7 +65,9 @@ async fn what_happened_and_what_is_can_be_read() {
 #[tokio::test]
 async fn alerts_ask_only_for_metrics_that_there_are() {
     let bench = Bench::start(Engine::Sqlite).await;
-    bench.grant("a").await;
+    let money = json!({"fencing": "enforced", "fencingRequired": true});
+    let money = json!({"expectedVersion": 0, "policy": money});
+    bench.put("/v1/namespaces/money", money).await.ok::<serde_json::Value>();
     let text = text(&bench).await;
     let alerts = include_str!("../../../../docs/alerts.yml");
     let mut asked = 0;
