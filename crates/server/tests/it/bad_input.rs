@@ -144,6 +144,9 @@ async fn raw(bench: &Bench, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
+/// What the door reads of a request head.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
 #[tokio::test]
 async fn what_is_no_http_is_closed_with_an_error() {
     let bench = Bench::memory().await;
@@ -166,8 +169,10 @@ async fn what_is_no_http_is_closed_with_an_error() {
     ] {
         let answer = raw(&bench, bytes.as_bytes()).await;
         let expected = format!("HTTP/1.1 {status}");
-        // Closed without a word is fair to what does not even begin like HTTP.
-        let fair = answer.starts_with(&expected) || (status.is_empty() && answer.is_empty());
+        // Closed without a word is fair to what does not even begin like HTTP; and an answer to more than was
+        // read is lost when the system resets the connection.
+        let may_be_silent = status.is_empty() || bytes.len() > HEAD_BYTES_MAX;
+        let fair = answer.starts_with(&expected) || (may_be_silent && answer.is_empty());
         assert!(fair, "{:.60}: {expected} and not {answer:?}", bytes.escape_debug().to_string());
     }
     let announced = format!(
