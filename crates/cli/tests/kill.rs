@@ -1,6 +1,8 @@
 //! Acknowledged means durable: the real server under load is killed with SIGKILL at random moments, 200 times in a
 //! row, and after each restart everything acknowledged is there, and nothing that was never asked for.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,

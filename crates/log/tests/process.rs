@@ -1,6 +1,6 @@
 //! Real processes: killed at any moment, refused by the lock, out of disk.
 //!
-//! The children are this test binary itself, running the one ignored test `child` with its orders in the
+//! The children are this test binary itself, running the one test `child` with its orders in the
 //! environment.
 
 mod common;
@@ -43,8 +43,8 @@ fn options() -> Options {
     Options { checkpoint_bytes: 256 << 10 }
 }
 
+/// Not a test of its own: the others run it as a child process, which can be killed.
 #[test]
-#[ignore = "run by the other tests, as a child"]
 fn child() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let dir = Path::new(&dir);
@@ -133,7 +133,7 @@ struct Worker {
 impl Worker {
     fn start(mut command: Command, dir: &Path, order: &str) -> Self {
         let mut child = command
-            .args(["--ignored", "--exact", "child", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
             .env(DIR, dir)
             .env(ORDER, order)
             .stdout(Stdio::piped())
