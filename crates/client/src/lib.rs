@@ -73,3 +73,12 @@ pub use plain::ListLocks;
 /// The wire types that answers are made of.
 pub use sereno_api as api;
 pub use watch::{Watch, WatchFilter, WatchItem};
+
+/// Compiles what the pages for users say.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/sdk.md")]
+    struct Sdk;
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+}
