@@ -71,8 +71,41 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    const PAGE: &str = include_str!("../../../docs/cli.md");
+
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// `serve` is left out: its options are explained by its own help.
+    #[test]
+    fn the_page_has_every_command_and_option() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            assert!(PAGE.contains(&format!("## {name}\n")), "no section for {name}");
+            if name != "serve" {
+                options_are_on_the_page(command);
+            }
+        }
+    }
+
+    fn options_are_on_the_page(command: &clap::Command) {
+        for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+            let name = command.get_name();
+            assert!(PAGE.contains(&format!("--{option}")), "--{option} of {name} is missing");
+        }
+        for inner in command.get_subcommands() {
+            let name = inner.get_name();
+            assert!(PAGE.contains(&format!("`{name}`")), "{name} is missing");
+            options_are_on_the_page(inner);
+        }
+    }
+
+    #[test]
+    fn the_page_has_every_exit_code_of_lock() {
+        for code in 120..=125 {
+            assert!(PAGE.contains(&format!("| {code} |")), "{code}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use clap::Args;
 /// tokens of now. It can only rise, and every token to come is at least this.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TokenFloorArgs {
-    /// The lowest token that may be granted next: above the highest that any resource has seen, below 2^53.
+    /// The lowest token that may be granted next: above the highest that any resource has seen, and at most a year
+    /// ahead of the leader's clock (in microseconds since 1970).
     #[arg(long, value_name = "TOKEN", value_parser = clap::value_parser!(u64).range(..1 << 53))]
     set: u64,
     #[command(flatten)]

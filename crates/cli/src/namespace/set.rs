@@ -125,7 +125,7 @@ impl SetArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Args as _, FromArgMatches as _};
+    use clap::FromArgMatches as _;
 
     fn args(line: &str) -> SetArgs {
         let command = SetArgs::augment_args(clap::Command::new("set"));

@@ -1,0 +1,290 @@
+//! Commands against a real service.
+
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+use support::{SERENO, Service, sereno, stderr, stdout};
+
+fn service() -> (tempfile::TempDir, Service) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(&folder.path().join("data"));
+    (folder, service)
+}
+
+/// Holds `name` while `shell` runs, and gives what that wrote.
+fn locked(service: &Service, name: &str, shell: &str) -> String {
+    service.text(&["lock", name, "--owner", "tester", "--label", "k=v", "--", "sh", "-c", shell])
+}
+
+#[test]
+fn a_lock_is_seen_from_the_inside_and_gone_afterwards() {
+    let (_folder, service) = service();
+    let get = format!("{SERENO} locks get a/b --output json; echo $SERENO_TOKEN");
+    let seen = locked(&service, "a/b", &get);
+    let (json, token) = seen.trim().rsplit_once('\n').unwrap();
+    let lock: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(lock["state"], "held");
+    assert_eq!(lock["holder"]["owner"], "tester");
+    assert_eq!(lock["holder"]["labels"], json!({"k": "v"}));
+    assert_eq!(lock["holder"]["fencingToken"].to_string(), token);
+    assert_eq!(service.json(&["locks", "get", "a/b"])["state"], "free");
+    assert!(service.text(&["locks", "get", "a/b"]).contains("is free"));
+}
+
+#[test]
+fn tokens_rise_from_lock_to_lock() {
+    let (_folder, service) = service();
+    let token = || locked(&service, "a", "echo $SERENO_TOKEN").trim().parse::<u64>().unwrap();
+    let tokens = [token(), token(), token()];
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+#[test]
+fn a_held_lock_is_listed_skipped_waited_for_and_handed_over() {
+    let (folder, service) = service();
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let holder = format!("echo held; read line < {}", fifo.display());
+    let mut first = Command::new(SERENO)
+        .env("SERENO_SERVER", &service.url)
+        .args(["lock", "x", "--", "sh", "-c", &holder])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(first.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+
+    let rows = service.json(&["locks", "ls"]);
+    assert_eq!(rows[0]["resource"], "x");
+    assert!(service.text(&["locks", "ls", "x"]).contains("RESOURCE"));
+    assert_eq!(service.json(&["locks", "ls", "y"]), json!([]));
+    assert_eq!(service.run(&["lock", "x", "--", "true"]).status.code(), Some(120));
+    assert_eq!(
+        service.run(&["lock", "x", "--skip-if-held", "--", "true"]).status.code(),
+        Some(121)
+    );
+    let timed_out = service.run(&["lock", "x", "--wait", "100ms", "--", "true"]);
+    assert_eq!(timed_out.status.code(), Some(120));
+    assert!(stderr(&timed_out).contains("WAIT_TIMEOUT"), "{timed_out:?}");
+
+    let second = Command::new(SERENO)
+        .env("SERENO_SERVER", &service.url)
+        .args(["lock", "x", "--wait", "1m", "--", "sh", "-c", "exit 9"])
+        .spawn()
+        .unwrap();
+    while service.json(&["locks", "get", "x"])["waiters"] != 1 {}
+    assert!(service.text(&["locks", "get", "x"]).contains("1 waiting"));
+    std::fs::write(&fifo, "go\n").unwrap();
+    assert!(first.wait().unwrap().success());
+    assert_eq!(second.wait_with_output().unwrap().status.code(), Some(9));
+}
+
+#[test]
+fn a_forced_release_needs_the_present_token_and_stops_the_command() {
+    let (_folder, service) = service();
+    let mut wrapper = Command::new(SERENO)
+        .env("SERENO_SERVER", &service.url)
+        .args(["lock", "x", "--ttl", "3s", "--", "sh", "-c", "echo held; sleep 60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(wrapper.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let wrong = service.run(&["locks", "force-release", "x", "--token", "5", "--reason", "test"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(stderr(&wrong).contains("NOT_HOLDER") && stderr(&wrong).contains("sereno locks get"));
+    service.text(&["locks", "force-release", "x", "--whoever-holds-it", "--reason", "a test"]);
+    assert_eq!(wrapper.wait().unwrap().code(), Some(123));
+    let audit = service.text(&["audit"]);
+    assert!(audit.contains("end=forced") && audit.contains("\"a test\""), "{audit}");
+}
+
+#[test]
+fn a_lease_is_released_by_its_secret() {
+    let (_folder, service) = service();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let body = json!({"resource": "x", "requestId": "0123456789", "owner": "me"}).to_string();
+    let granted = runtime.block_on(async {
+        let url = format!("{}/v1/locks/acquire", service.url);
+        let request = reqwest::Client::new().post(url).header("content-type", "application/json");
+        request.body(body).send().await.unwrap().text().await.unwrap()
+    });
+    let granted: Value = serde_json::from_str(&granted).unwrap();
+    let lease_id = granted["leaseId"].as_str().unwrap();
+    let release = ["locks", "release", "x", "--lease-id", lease_id];
+    assert_eq!(service.json(&release), json!({"released": true}));
+    assert_eq!(service.run(&release).status.code(), Some(1), "it says that it did nothing");
+}
+
+#[test]
+fn namespaces_are_created_changed_and_guarded_by_their_version() {
+    let (_folder, service) = service();
+    let missing = service.run(&["namespace", "get", "money"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(stderr(&missing).contains("NOT_FOUND") && stderr(&missing).contains("namespace set"));
+    service.text(&["namespace", "set", "money", "--max-hold", "1h", "--lock-delay", "2s"]);
+    service.text(&[
+        "namespace",
+        "set",
+        "money",
+        "--fencing",
+        "enforced",
+        "--fencing-required",
+        "true",
+    ]);
+    let namespace = service.json(&["namespace", "get", "money"]);
+    assert_eq!(namespace["version"], 2);
+    let policy = &namespace["policy"];
+    assert_eq!((&policy["maxHold"], &policy["lockDelay"]), (&json!("1h"), &json!("2s")));
+    assert_eq!(policy["fencingRequired"], true);
+    let stale = service.run(&["namespace", "set", "money", "--expected-version", "1"]);
+    assert!(stderr(&stale).contains("VERSION_CONFLICT"), "{stale:?}");
+    service.text(&["namespace", "set", "money", "--max-hold", "none"]);
+    assert_eq!(service.json(&["namespace", "get", "money"])["policy"].get("maxHold"), None);
+    let names = service.json(&["namespace", "ls"]);
+    assert_eq!(
+        (&names[0]["namespace"], &names[1]["namespace"]),
+        (&json!("default"), &json!("money"))
+    );
+    let refused = service.run(&[
+        "lock",
+        "x",
+        "--namespace",
+        "money",
+        "--fencing",
+        "best-effort",
+        "--",
+        "true",
+    ]);
+    assert_eq!(refused.status.code(), Some(125));
+    let used = service.text(&[
+        "lock",
+        "x",
+        "--namespace",
+        "money",
+        "--",
+        "sh",
+        "-c",
+        "echo $SERENO_FENCE_KEY",
+    ]);
+    assert_eq!(used, "money/lock/x\n");
+}
+
+#[test]
+fn the_audit_trail_is_shown_in_lines() {
+    let (_folder, service) = service();
+    locked(&service, "a", "true");
+    let text = service.text(&["audit", "--output", "json"]);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<_> = lines.iter().map(|line| line["kind"].as_str().unwrap()).collect();
+    assert!(kinds.ends_with(&["granted", "ended"]), "{kinds:?}");
+    let last = lines.last().unwrap()["seq"].to_string();
+    assert_eq!(service.text(&["audit", "--from", &last, "--limit", "1"]).lines().count(), 1);
+}
+
+#[test]
+fn what_happens_is_followed() {
+    let (_folder, service) = service();
+    let mut watch = Command::new(SERENO)
+        .env("SERENO_SERVER", &service.url)
+        .args(["locks", "watch", "job/", "--output", "json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let started = next();
+    assert_eq!(started["type"], "started");
+    locked(&service, "other", "true");
+    locked(&service, "job/1", "true");
+    let (granted, ended) = (next(), next());
+    assert_eq!(granted["event"]["kind"], "granted");
+    assert_eq!(granted["event"]["resource"], "job/1");
+    assert_eq!(ended["event"]["end"], "released");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+
+    let cursor = started["cursor"].as_str().unwrap();
+    let mut again = Command::new(SERENO)
+        .env("SERENO_SERVER", &service.url)
+        .args(["locks", "watch", "job/", "--from", cursor])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = BufReader::new(again.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    assert!(text.contains("granted") && text.contains("job/1"), "{text}");
+    again.kill().unwrap();
+    again.wait().unwrap();
+}
+
+#[test]
+fn the_status_and_the_floor() {
+    let (_folder, service) = service();
+    let status = service.json(&["status"]);
+    assert_eq!((&status["ready"], &status["role"]), (&json!(true), &json!("leader")));
+    assert!(service.text(&["status"]).contains("serves        yes"));
+    let token = || locked(&service, "a", "echo $SERENO_TOKEN").trim().parse::<u64>().unwrap();
+    let floor = token() + 1_000_000_000;
+    service.text(&["token-floor", "--set", &floor.to_string()]);
+    assert!(token() >= floor);
+    let beyond = (1_u64 << 53).to_string();
+    assert_eq!(service.run(&["token-floor", "--set", &beyond]).status.code(), Some(2));
+}
+
+#[test]
+fn without_a_service_commands_say_what_to_do() {
+    let output = sereno(&["status", "--server", "http://127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("sereno serve"), "{output:?}");
+    let output = sereno(&["status", "--server", "localhost:7480"]);
+    assert!(stderr(&output).contains("http://"), "{output:?}");
+}
+
+#[test]
+fn completions_are_written_for_each_shell_without_what_is_hidden() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&sereno(&["completions", shell]));
+        assert!(script.contains("force-release"), "{shell}");
+    }
+    let help = stdout(&sereno(&["--help"]));
+    for command in [
+        "serve",
+        "lock",
+        "locks",
+        "namespace",
+        "audit",
+        "status",
+        "backup",
+        "restore",
+        "doctor",
+        "demo",
+    ] {
+        assert!(help.contains(command), "{command}");
+    }
+    assert!(!help.contains("__"), "{help}");
+}
+
+#[test]
+fn the_demo_ends_well_and_tells_the_story() {
+    let text = stdout(&sereno(&["demo"]));
+    for part in ["SIGSTOP", "B is granted the lock", "The register refuses A", "written by B"] {
+        assert!(text.contains(part), "{part} is missing in:\n{text}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child = Command::new(SERENO)
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}
