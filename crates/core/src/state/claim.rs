@@ -108,6 +108,8 @@ pub(super) struct Resource {
     pub(super) holder: Option<ObjectId>,
     /// Waiting claims in order; claims are numbered as created, so this is sorted.
     pub(super) queue: VecDeque<ObjectId>,
+    /// So many at its front are known to be due: a hand-over looks at each only once. Never stored.
+    pub(super) due: usize,
     pub(super) delay: Option<ObjectId>,
 }
 

@@ -76,6 +76,8 @@ impl State {
             for (name, resource) in &namespace.resources {
                 assert!(!resource.is_idle(), "{name:?} is idle and leaves no record");
                 assert!(resource.queue.iter().is_sorted(), "{name:?} serves in order (L3)");
+                let due = resource.queue.range(..resource.due);
+                assert!(due.map(|id| self.claims[id].deadline).all(|at| at <= self.time), "due");
                 assert!(resource.queue.len() <= limits::WAITERS_PER_RESOURCE_MAX, "bounded queue");
                 let eligible = resource.queue.iter().any(|id| self.claims[id].deadline > self.time);
                 assert!(!(resource.is_free() && eligible), "{name:?} is free while someone waits");

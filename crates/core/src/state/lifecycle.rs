@@ -107,13 +107,15 @@ impl State {
         let resource = namespace.resources.get_mut(name).expect("what was held is known");
         assert!(resource.is_free(), "only what is free is handed over");
         let now = self.time;
-        let next = resource.queue.iter().position(|id| self.claims[id].deadline > now);
-        let Some(index) = next else {
+        let due = |id: &&ObjectId| self.claims[*id].deadline <= now;
+        resource.due += resource.queue.range(resource.due..).take_while(due).count();
+        let index = resource.due;
+        if index == resource.queue.len() {
             if resource.is_idle() {
                 namespace.resources.remove(name);
             }
             return;
-        };
+        }
         let id = resource.queue.remove(index).expect("its index was just found");
         namespace.waiters -= 1;
         let claim = self.claims.remove(&id).expect("a queued claim exists");
@@ -222,6 +224,7 @@ impl State {
         let resource = namespace.resources.get_mut(name).expect("what is waited for is known");
         let index = resource.place(id) as usize - 1;
         resource.queue.remove(index);
+        resource.due -= usize::from(index < resource.due);
         namespace.waiters -= 1;
         if resource.is_idle() {
             namespace.resources.remove(name);
