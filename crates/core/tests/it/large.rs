@@ -42,9 +42,9 @@ fn assert_empty(scribe: &mut Scribe) {
     assert_eq!((state.leases(), state.waiters(), state.reply_records()), (0, 0, 0));
     assert_eq!((state.next_deadline(), state.due().objects), (None, 0));
     assert_eq!(state.waiting_claims().count(), 0);
-    let view = state.namespace(&default_namespace()).unwrap();
+    let view = state.namespace(&default_namespace()).expect("it is there");
     assert_eq!((view.leases, view.waiters, view.reply_records), (0, 0, 0));
-    let lock = state.lock(&default_namespace(), &resource_name("hot")).unwrap();
+    let lock = state.lock(&default_namespace(), &resource_name("hot")).expect("a view");
     assert_eq!((lock.holder, lock.waiters, lock.lock_delay_ms), (None, 0, 0));
     // A snapshot has all of the state: it is as small as that of a new log.
     let (empty, left) = (Scribe::new().state.to_snapshot().len(), state.to_snapshot().len());
@@ -85,7 +85,7 @@ impl Queue {
             }
         }
         let full = queue.scribe.run(waiting(waiters + 1, 1_000));
-        assert_eq!(full.result.unwrap_err().code, Code::QueueFull);
+        assert_eq!(full.result.expect_err("it is full").code, Code::QueueFull);
         queue
     }
 

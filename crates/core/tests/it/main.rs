@@ -1,7 +1,8 @@
 //! The tests of the core, in one binary: the rules of DESIGN.md as scripts (`spec`), random and exhaustive histories
-//! against a naive reference (`model`), and hostile bytes (`codec`).
+//! against a naive reference (`model`), committed bytes (`golden`), hostile bytes (`codec`), and size (`large`).
 
 mod codec;
+mod golden;
 mod large;
 mod model;
 mod spec;
