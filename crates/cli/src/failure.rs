@@ -1,6 +1,6 @@
 //! What goes to standard error when something did not work: what happened, and what to do.
 
-use crate::exit;
+use crate::{exit, output::note};
 use sereno_client::{Error, api::ErrorCode};
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl Failure {
     /// Writes it to standard error.
     pub(crate) fn print(&self) {
         if !self.what.is_empty() {
-            eprintln!("sereno: {self}");
+            note(&self.to_string());
         }
     }
 }

@@ -65,6 +65,11 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// A line for people on standard error. If nobody can read it any more that is no reason to stop.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "sereno: {text}");
+}
+
 /// Columns as wide as their widest cell; the last one is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();

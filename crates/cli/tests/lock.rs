@@ -298,6 +298,23 @@ fn until_told(scene: &Scene) -> (Wrapper, i32) {
 }
 
 #[test]
+fn nobody_has_to_read_what_is_said() {
+    let scene = Scene::new(grants_all(4_000));
+    let mut command = scene.command(&[], &family(""));
+    let mut wrapper = Wrapper(command.stderr(Stdio::piped()).spawn().unwrap());
+    let family = scene.family();
+    drop(wrapper.0.stderr.take());
+    wrapper.0.kill().unwrap();
+    until("the group's end", Duration::from_secs(5), || !family.iter().any(|&pid| alive(pid)));
+
+    let scene = Scene::new(then_silence(1_000));
+    let mut command = scene.command(&[], "sleep 60");
+    let mut wrapper = Wrapper(command.stderr(Stdio::piped()).spawn().unwrap());
+    drop(wrapper.0.stderr.take());
+    assert_eq!(wrapper.0.wait().unwrap().code(), Some(123));
+}
+
+#[test]
 fn a_watchdog_that_dies_is_replaced() {
     let scene = Scene::new(grants_all(30_000));
     let (mut wrapper, command) = until_told(&scene);

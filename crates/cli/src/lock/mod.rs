@@ -16,7 +16,7 @@ pub(crate) use args::{FencingArg, LockArgs};
 pub(crate) use launch::wait_and_become;
 pub(crate) use watchdog::run as run_watchdog;
 
-use crate::{connect::Service, exit, failure::Failure};
+use crate::{connect::Service, exit, failure::Failure, output::note};
 use rustix::process::Signal;
 use sereno_client::{Client, Error, Guard, Moment, Release};
 use signals::Signals;
@@ -81,7 +81,7 @@ async fn acquire(client: &Client, args: &LockArgs) -> Result<Guard, Error> {
 
 fn not_acquired(error: Error, args: &LockArgs) -> Result<u8, Failure> {
     if error.is_locked() && args.skip_if_held {
-        eprintln!("sereno: skipped: {error}");
+        note(&format!("skipped: {error}"));
         return Ok(exit::SKIPPED);
     }
     let code = match &error {
@@ -125,11 +125,11 @@ async fn release(guard: Guard) {
     match guard.release().await {
         Ok(Release::Now) => {}
         Ok(Release::Before(how)) => {
-            eprintln!("sereno: the lock had ended before it was released ({how})")
+            note(&format!("the lock had ended before it was released ({how})"));
         }
-        Err(error) => eprintln!(
-            "sereno: the release was not confirmed ({error}); the lock ends by itself in {} s at the latest",
+        Err(error) => note(&format!(
+            "the release was not confirmed ({error}); the lock ends by itself in {} s at the latest",
             left.as_secs() + 1
-        ),
+        )),
     }
 }

@@ -10,7 +10,7 @@ use super::{
     terminal::Terminal,
     timetable::Margins,
 };
-use crate::{exit, failure::Failure};
+use crate::{exit, failure::Failure, output::note};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use sereno_client::{Guard, GuardState, GuardStatus, Loss, Moment};
 use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::Child, time::Duration};
@@ -131,10 +131,10 @@ impl Supervisor {
         self.stopper.set_limits(limits);
         self.tell(Message::Limits(limits)).await;
         if let GuardState::Lost(loss) = status.state {
-            eprintln!("sereno: the lock is lost ({loss}); stopping the command");
             self.cause.get_or_insert(cause_of(&loss));
             let kill_at = self.margins.kill_when_lost(Moment::now());
             self.stop_by(kill_at).await;
+            note(&format!("the lock is lost ({loss}); the command is stopped"));
         }
     }
 
@@ -147,11 +147,12 @@ impl Supervisor {
     async fn carry_out(&mut self, act: Act) {
         match act {
             Act::Terminate => {
-                self.note_cause_in_time();
                 self.group.terminate();
                 if let Some(kill_at) = self.stopper.kill_at() {
                     self.tell(Message::Stopping { kill_at }).await;
                 }
+                // Last, for a reader who is slow to read must not be in the way.
+                self.note_cause_in_time();
             }
             Act::Kill => self.group.kill(),
         }
@@ -168,8 +169,8 @@ impl Supervisor {
             true => (exit::MAX_HOLD, "the longest hold is nearly over"),
             false => (exit::LOST, "no renewal was acknowledged and the lease is nearly over"),
         };
-        eprintln!("sereno: {why}; stopping the command");
         self.cause = Some(cause);
+        note(&format!("{why}; the command is stopped"));
     }
 
     fn stopped_by_watchdog(&mut self) {
@@ -192,9 +193,9 @@ impl Supervisor {
         match replaced.await {
             Ok(watchdog) => self.watchdog = Some(watchdog),
             Err(error) => {
-                eprintln!("sereno: the watchdog is gone ({error}); stopping the command");
                 self.cause.get_or_insert(exit::LOCK_FAILED);
                 self.stop_by(Moment::now().plus(self.margins.grace)).await;
+                note(&format!("the watchdog is gone ({error}); the command is stopped"));
             }
         }
     }
@@ -214,8 +215,8 @@ impl Supervisor {
             .and_then(|status| status.stopping_signal())
             .is_some_and(|signal| signal == Signal::TSTP.as_raw());
         if by_terminal && self.terminal.is_some() {
-            eprintln!("sereno: the command goes on: it cannot be suspended while it holds a lock");
             self.group.signal(Signal::CONT);
+            note("the command goes on: it cannot be suspended while it holds a lock");
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     stopper::{Act, Stopper},
     timetable::Limits,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, output::note};
 use nix::sys::signal::SigSet;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -90,6 +90,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     say(message::READY);
     let mut watch = Watch::default();
     let mut pipe = Pipe::default();
+    let mut why = None;
     while !watch.is_over() {
         wait(&timer, watch.wake(Moment::now()), pipe.ended)
             .map_err(|error| failed("waiting", error))?;
@@ -100,24 +101,33 @@ pub(crate) fn run() -> Result<(), Failure> {
         }
         if pipe.ended && !watch.orphaned && !watch.done {
             let act = watch.orphan(Moment::now());
-            carry_out(&watch, act, "its wrapper is dead");
+            why = why.or(carry_out(&watch, act).then_some("its wrapper is dead"));
         }
         while let Some(act) = watch.stopper.due(Moment::now()) {
-            carry_out(&watch, Some(act), "its lease ends and its wrapper does not act");
+            let acted = carry_out(&watch, Some(act));
+            why = why.or(acted.then_some("its lease ended and its wrapper did not act"));
         }
+    }
+    // Not before everything is done: whoever reads standard error may be slow, or gone.
+    if let Some(why) = why {
+        note(&format!("the watchdog has stopped the command: {why}"));
     }
     Ok(())
 }
 
-fn carry_out(watch: &Watch, act: Option<Act>, why: &str) {
-    let (Some(act), Some((group, _))) = (act, watch.group) else { return };
+/// `true`: the group was told to stop, which its wrapper has not done.
+fn carry_out(watch: &Watch, act: Option<Act>) -> bool {
+    let (Some(act), Some((group, _))) = (act, watch.group) else { return false };
     match act {
         Act::Terminate => {
             group.terminate();
             say(message::STOPPED);
-            eprintln!("sereno: the watchdog stops the command: {why}");
+            true
         }
-        Act::Kill => group.kill(),
+        Act::Kill => {
+            group.kill();
+            false
+        }
     }
 }
 
