@@ -4,9 +4,9 @@ use crate::{events::EventHub, node::CallId};
 use sereno_core::{
     State,
     command::Operation,
-    ids::{ClusterTime, LogId, Position, Revision},
+    ids::{ClusterTime, LogId, ObjectId, Position, Revision},
     names::{Caller, NamespaceName},
-    outcome::Outcome,
+    outcome::{Done, Outcome},
 };
 use std::{
     sync::{
@@ -165,9 +165,19 @@ pub(crate) type ReadFn = Box<dyn FnOnce(Result<(&State, ReadAt), Undecided>) + S
 
 /// What reaches the driver.
 pub(crate) enum Message {
-    Call { id: CallId, call: Box<Call>, reply: oneshot::Sender<Reply> },
+    Call {
+        id: CallId,
+        call: Box<Call>,
+        reply: oneshot::Sender<Reply>,
+    },
     Cancelled(CallId),
-    Read { consistency: Consistency, deadline: Instant, read: ReadFn },
+    /// A grant was answered, and its caller had gone.
+    Unheard(ObjectId),
+    Read {
+        consistency: Consistency,
+        deadline: Instant,
+        read: ReadFn,
+    },
     Stop,
 }
 
@@ -188,11 +198,11 @@ impl NodeHandle {
         if self.messages.send(Message::Call { id, call: Box::new(call), reply }).is_err() {
             return Reply::Undecided(stopped());
         }
-        let mut listening = Listening { id: Some(id), messages: &self.messages };
-        // The driver answers every call; it goes away only when the process does.
-        let reply = answer.await.unwrap_or(Reply::Undecided(Undecided::Unknown));
+        let mut listening = Listening { id: Some(id), answer, messages: &self.messages };
+        // The driver answers every call, unless it fails.
+        let reply = (&mut listening.answer).await;
         listening.id = None;
-        reply
+        reply.unwrap_or(Reply::Undecided(Undecided::Unknown))
     }
 
     /// Runs `read` on the state, on the node's own task: it must be short.
@@ -238,14 +248,45 @@ impl NodeHandle {
 /// Tells the node, when dropped before the answer, that nobody listens any more.
 struct Listening<'a> {
     id: Option<CallId>,
+    answer: oneshot::Receiver<Reply>,
     messages: &'a mpsc::UnboundedSender<Message>,
 }
 
 impl Drop for Listening<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            // A node that has stopped needs no telling.
-            let _ = self.messages.send(Message::Cancelled(id));
+        let Some(id) = self.id else { return };
+        // From here on the driver itself finds that nobody listens.
+        self.answer.close();
+        let message = match self.answer.try_recv() {
+            Ok(reply) => match granted_claim(&reply) {
+                Some(claim) => Message::Unheard(claim),
+                None => return,
+            },
+            Err(_) => Message::Cancelled(id),
+        };
+        // A node that has stopped needs no telling.
+        let _ = self.messages.send(message);
+    }
+}
+
+/// The claim that a reply grants.
+pub(crate) fn granted_claim(reply: &Reply) -> Option<ObjectId> {
+    match reply {
+        Reply::Decided(Outcome { result: Ok(Done::Granted(grant)), .. }) => Some(grant.claim),
+        _ => None,
+    }
+}
+
+impl Message {
+    /// Answers it for a node that has stopped.
+    pub(crate) fn refuse(self) {
+        match self {
+            Self::Call { reply, .. } => {
+                // Its caller may have gone meanwhile.
+                let _ = reply.send(Reply::Undecided(stopped()));
+            }
+            Self::Read { read, .. } => read(Err(stopped())),
+            Self::Cancelled(_) | Self::Unheard(_) | Self::Stop => {}
         }
     }
 }

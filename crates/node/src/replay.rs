@@ -116,7 +116,7 @@ fn apply(state: &mut State, sealed: &SealedEntry) -> Result<EventBatch, ReplayEr
         position,
         hash: sealed.head.hash,
         time: entry.time,
-        token_clock_us: entry.token_clock_us,
+        wall_us: entry.wall_us(),
         revision: state.revision(),
         events: applied.events,
     })
@@ -139,40 +139,44 @@ pub(crate) fn from_snapshot_to(
 
 /// Replays from the last snapshot to `head`, compares the outcome chain with the live one, and saves the state
 /// as the next snapshot. Blocks the calling thread.
+///
+/// # Errors
+/// When the log no longer leads to this node's head: it is damaged, and going on would be wrong.
 pub(crate) fn rehearse(
     runtime: &Handle,
     log: &dyn Log,
     sinks: &[Arc<dyn Sink>],
     head: Head,
     outcome_chain: EntryHash,
-) -> Rehearsal {
+) -> Result<Rehearsal, ReplayError> {
     let state = match from_snapshot_to(runtime, log, head) {
         Ok(state) => state,
-        // A log that can be read but does not fit is what a rehearsal is there to find.
-        Err(ReplayError::Log(LogError::Unreachable(reason))) => return Rehearsal::Failed(reason),
-        Err(error) => panic!("the log no longer leads to this node's state: {error}"),
+        Err(ReplayError::Log(LogError::Unreachable(reason))) => {
+            return Ok(Rehearsal::Failed(reason));
+        }
+        Err(error) => return Err(error),
     };
     if state.outcome_chain() != outcome_chain {
-        return Rehearsal::Differs(head);
+        return Ok(Rehearsal::Differs(head));
     }
     let bytes = state.to_snapshot();
     drop(state);
     // The audit trail is written from the log: it must have what the log is about to lose.
     for sink in sinks {
         if let Err(reason) = runtime.block_on(sink.durable(head.position)) {
-            return Rehearsal::Failed(reason);
+            return Ok(Rehearsal::Failed(reason));
         }
     }
     let snapshot = Snapshot { head, bytes: bytes.into() };
-    match runtime.block_on(log.save_snapshot(snapshot)) {
+    Ok(match runtime.block_on(log.save_snapshot(snapshot)) {
         Ok(()) => Rehearsal::Saved(head),
         Err(error) => Rehearsal::Failed(error.to_string()),
-    }
+    })
 }
 
 /// The calling thread works only when nobody else wants to.
 pub(crate) fn lower_priority() {
-    const NICEST: i32 = 19;
-    // Not every system lets a thread have a priority of its own; then it shares the node's.
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICEST);
+    // Only Linux gives a thread a priority of its own; elsewhere, or where it is forbidden, it shares the node's.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
 }

@@ -1,0 +1,131 @@
+//! What runs beside the loop: rehearsals and reloads on threads of their own, trims, and the log's flushes.
+
+use super::run::Driver;
+use crate::{
+    node::{HEARTBEAT_MS, Input, Rehearsal},
+    replay,
+};
+use sereno_core::{
+    entry::{EntryHash, Head},
+    ids::Position,
+};
+use sereno_log::{Log, LogError};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::Notify, task::JoinHandle, time::Instant};
+
+/// How often the log makes its own checks durable.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(HEARTBEAT_MS);
+
+/// What a background thread comes to: an input for the node, or why going on would be wrong.
+pub(super) type FromBackground = Result<Input, String>;
+
+impl Driver {
+    /// Runs `work` on a thread of its own, with low priority: the live node comes first.
+    fn in_background(
+        &self,
+        name: &'static str,
+        work: impl FnOnce(&dyn Log) -> FromBackground + Send + 'static,
+    ) {
+        let (log, background) = (self.log.clone(), self.background.clone());
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            replay::lower_priority();
+            // A broken invariant there is one of this node: it must not be lost with the thread.
+            let come = catch_unwind(AssertUnwindSafe(|| work(&*log)));
+            let panicked = |_| Err(format!("the {name} panicked: see the message above"));
+            drop(log);
+            // A driver that is gone needs no result.
+            let _ = background.send(come.unwrap_or_else(panicked));
+        });
+        thread.expect("the system can start a thread");
+    }
+
+    pub(super) fn rehearse(&self, head: Head, outcome_chain: EntryHash) {
+        let (runtime, sinks) = (tokio::runtime::Handle::current(), self.sinks.clone());
+        let observer = self.observer.clone();
+        self.in_background("rehearsal", move |log| {
+            let begun = Instant::now();
+            let rehearsal =
+                replay::rehearse(&runtime, log, &sinks, head, outcome_chain).map_err(|error| {
+                    format!("the log no longer leads to this node's state: {error}")
+                })?;
+            match &rehearsal {
+                Rehearsal::Saved(head) => {
+                    tracing::info!(position = head.position.0, "snapshot saved")
+                }
+                Rehearsal::Differs(head) => {
+                    tracing::error!(
+                        position = head.position.0,
+                        "a rehearsal came to another state"
+                    );
+                }
+                Rehearsal::Failed(reason) => tracing::warn!(%reason, "no snapshot could be saved"),
+            }
+            observer.rehearsed(begun.elapsed(), &rehearsal);
+            Ok(Input::Rehearsed(rehearsal))
+        });
+    }
+
+    pub(super) fn reload(&self, head: Head) {
+        let runtime = tokio::runtime::Handle::current();
+        self.in_background("reload", move |log| {
+            let once = || {
+                let state = replay::from_snapshot_to(&runtime, log, head);
+                state.map_err(|error| format!("the log cannot be read again: {error}"))
+            };
+            let again = once()?.outcome_chain();
+            Ok(Input::Reloaded { state: Box::new(once()?), again })
+        });
+    }
+
+    pub(super) fn trim(&mut self, position: Position) {
+        let log = self.log.clone();
+        // One before that is still under way goes on in the engine.
+        self.trimmer = Some(Task::spawn(async move {
+            match log.trim(position).await {
+                Ok(first) => tracing::info!(first = first.0, "log trimmed"),
+                Err(error) => tracing::warn!(%error, "the log was not trimmed"),
+            }
+        }));
+    }
+}
+
+/// A task that holds the log, and so ends with the driver, also if that panics.
+pub(super) struct Task<T>(pub(super) JoinHandle<T>);
+
+impl<T: Send + 'static> Task<T> {
+    pub(super) fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(tokio::spawn(work))
+    }
+
+    /// Returns when it has let the log go.
+    pub(super) async fn end(mut self) {
+        self.0.abort();
+        // Aborted, or just done: either will do.
+        let _ = (&mut self.0).await;
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Returns when the log's storage has failed.
+pub(super) async fn flush_now_and_then(log: Arc<dyn Log>, at_once: Arc<Notify>) -> LogError {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(FLUSH_INTERVAL) => {}
+            () = at_once.notified() => {}
+        }
+        match log.flush().await {
+            Ok(()) => {}
+            Err(error @ (LogError::Storage(_) | LogError::Damaged(_))) => return error,
+            Err(error) => tracing::warn!(%error, "the log could not be flushed"),
+        }
+    }
+}

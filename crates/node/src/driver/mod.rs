@@ -1,0 +1,154 @@
+//! The tokio driver: carries out what the node says. The only place of this crate that knows a runtime, a clock,
+//! or a source of randomness.
+
+mod background;
+mod run;
+
+use crate::{
+    clock::{Mono, Now},
+    events::{EventHub, Sink},
+    handle::NodeHandle,
+    node::{Node, Rehearsal, Settings},
+    replay::{self, ReplayError},
+};
+use run::Driver;
+use sereno_core::{entry::Writer, ids::LogId};
+use sereno_log::{Append, Log, LogError};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::Instant,
+};
+
+/// How a node is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This node's id.
+    pub node_id: String,
+    /// Where it can be reached.
+    pub address: String,
+    /// Shortest TTL of a new log's namespaces that set none.
+    pub min_ttl_ms: u64,
+    /// A rehearsal and snapshot after this time,
+    pub snapshot_interval: Duration,
+    /// or after so many bytes of log.
+    pub snapshot_bytes: u64,
+}
+
+/// Follows the node's work, for metrics. All methods but `rehearsed` are called on the node's own task: they must
+/// be short.
+pub trait Observer: Send + Sync + 'static {
+    /// An entry was committed, so long after it was sent.
+    fn committed(&self, _took: Duration, _commands: usize, _bytes: usize) {}
+    /// This node leads, so long after it began to try.
+    fn leads(&self, _took: Duration) {}
+    /// The log did not take an entry, or did not say.
+    fn append_failed(&self, _result: &Append) {}
+    /// A rehearsal has ended. Called on its thread.
+    fn rehearsed(&self, _took: Duration, _rehearsal: &Rehearsal) {}
+}
+
+/// Observes nothing.
+impl Observer for () {}
+
+/// Why a node could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The log cannot be read, or what it holds does not fit together.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+impl From<LogError> for StartError {
+    fn from(error: LogError) -> Self {
+        Self::Replay(error.into())
+    }
+}
+
+/// Reads the log, starts the node on the current runtime, and returns once its state is that of the head. It may
+/// not lead yet: its status tells.
+///
+/// # Errors
+/// When the log cannot be read whole: the node does not start on a part of it.
+pub async fn start(
+    log: Arc<dyn Log>,
+    config: Config,
+    sinks: Vec<Arc<dyn Sink>>,
+    observer: Arc<dyn Observer>,
+) -> Result<NodeHandle, StartError> {
+    let (state, snapshot) = replay::last_snapshot(&*log).await?;
+    let events = Arc::new(EventHub::after_state(&state));
+    let head = log.head().await?;
+    let state = replay::to(&*log, state, head, |log_id, batch| {
+        events.push(log_id, &batch);
+        sinks.iter().for_each(|sink| sink.applied(&batch));
+    })
+    .await?;
+    tracing::info!(position = head.position.0, log = %head.log_id, "state read from the log");
+
+    let clock = Clock { start: Instant::now() };
+    let settings = Settings {
+        writer: Writer { node_id: config.node_id, start: rand::random() },
+        address: config.address,
+        new_log_id: LogId(rand::random()),
+        min_ttl_ms: config.min_ttl_ms,
+        snapshot_interval_ms: config.snapshot_interval.as_millis() as u64,
+        snapshot_bytes: config.snapshot_bytes,
+    };
+    let node = Node::new(settings, state, snapshot, clock.now());
+    let (messages, inbox) = mpsc::unbounded_channel();
+    let (background, from_background) = mpsc::unbounded_channel();
+    let (status_sender, status) = watch::channel(node.status(clock.mono()));
+    let driver = Driver {
+        node,
+        clock,
+        log,
+        sinks,
+        observer,
+        events: events.clone(),
+        inbox,
+        background,
+        from_background,
+        status: status_sender,
+        status_at: Instant::now(),
+        check_storage: Arc::new(Notify::new()),
+        trimmer: None,
+        append: None,
+        replies: BTreeMap::new(),
+        reads: BTreeMap::new(),
+        next_read: 0,
+        stopped: false,
+    };
+    tokio::spawn(driver.run());
+    Ok(NodeHandle { next_call: Arc::new(AtomicU64::new(1)), messages, status, events })
+}
+
+/// The process's clocks.
+#[derive(Clone, Copy)]
+struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    fn mono(self) -> Mono {
+        self.mono_of(Instant::now())
+    }
+
+    fn mono_of(self, at: Instant) -> Mono {
+        Mono(at.saturating_duration_since(self.start).as_nanos() as u64)
+    }
+
+    fn instant_of(self, at: Mono) -> Instant {
+        // A deadline in the far future is as good as a day: the node is asked again anyhow.
+        self.start + Duration::from_nanos(at.0).min(self.start.elapsed() + Duration::from_hours(24))
+    }
+
+    fn now(self) -> Now {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { mono: self.mono(), wall_us: wall.as_micros() as u64 }
+    }
+}
