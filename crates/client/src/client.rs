@@ -3,10 +3,11 @@
 use crate::{
     acquire::{Acquire, Shape},
     background::{Background, KeepsAlive},
+    clock::Moment,
     core::{Core, Settings},
     error::Error,
     many::{ManyGuard, in_order},
-    renewer,
+    owed, renewer,
     transport::Transport,
 };
 use sereno_api::DEFAULT_NAMESPACE;
@@ -97,9 +98,12 @@ impl Client {
         ManyGuard::acquire(template, resources).await
     }
 
-    /// Waits until everything owed to the service is answered: the releases of dropped guards, the abandons of
-    /// dropped acquires. A process that ends without this leaves them to their TTL.
+    /// Waits until everything owed to the service is answered: the releases of dropped and lost guards, the abandons
+    /// of dropped acquires. A process that ends without this leaves them to their TTL.
     pub async fn settled(&self) {
+        for lost in self.core().renewer.take_lost(Moment::now()) {
+            drop(owed::release(self.core(), &lost));
+        }
         self.inner.core.background.settled().await;
     }
 

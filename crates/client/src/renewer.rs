@@ -76,17 +76,14 @@ impl Renewer {
         lock(&self.owned).all.remove(&id).is_some()
     }
 
+    /// Gives those that are lost to the caller, who releases them.
+    pub(crate) fn take_lost(&self, now: Moment) -> Vec<Arc<Ownership>> {
+        lock(&self.owned).take_lost(now)
+    }
+
     fn plan(&self, now: Moment) -> Plan {
         let mut owned = lock(&self.owned);
-        let mut plan = Plan::default();
-        owned.all.retain(|_, ownership| {
-            let lost =
-                ownership.cell.with(now, |lease| matches!(lease.state(now), GuardState::Lost(_)));
-            if lost {
-                plan.lost.push(ownership.clone());
-            }
-            !lost
-        });
+        let mut plan = Plan { lost: owned.take_lost(now), ..Plan::default() };
         let due: BTreeSet<String> = owned
             .all
             .values()
@@ -110,6 +107,21 @@ impl Renewer {
             owned.all.values().filter_map(|o| o.cell.with(now, |lease| lease.next_wake(now)));
         plan.wake = wakes.min();
         plan
+    }
+}
+
+impl Owned {
+    fn take_lost(&mut self, now: Moment) -> Vec<Arc<Ownership>> {
+        let mut lost = Vec::new();
+        self.all.retain(|_, ownership| {
+            let is_lost =
+                ownership.cell.with(now, |lease| matches!(lease.state(now), GuardState::Lost(_)));
+            if is_lost {
+                lost.push(ownership.clone());
+            }
+            !is_lost
+        });
+        lost
     }
 }
 

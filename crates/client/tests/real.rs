@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
 
 use sereno_client::{
-    Client, Error, GuardState, Loss, Release, WatchFilter, WatchItem,
+    Client, Error, GuardState, Loss, Moment, Release, WatchFilter, WatchItem,
     api::{ErrorCode, LockState, Reason, WatchKind},
 };
 use sereno_server::{Config, Server};
@@ -102,10 +102,14 @@ async fn the_longest_hold_ends_it_and_the_next_one_is_granted_after() {
     let client = client(&server, "a");
     let guard = client.lock("x").ttl(secs(1)).max_hold(secs(2)).acquire().await.unwrap();
     let token = guard.token().unwrap();
-    let next = tokio::spawn(client.lock("x").wait(secs(30)).acquire());
+    let acquire = client.lock("x").wait(secs(30)).acquire();
+    let next = tokio::spawn(async move { (acquire.await.unwrap(), Moment::now()) });
+    let mut watch = guard.watch();
     assert_eq!(guard.lost().await, Loss::MaxHold);
-    assert!(!next.is_finished(), "lost is reported before anybody else is granted");
-    assert!(next.await.unwrap().unwrap().token().unwrap() > token);
+    let lost_at = watch.borrow_and_update().deadline;
+    let (next, granted_at) = next.await.unwrap();
+    assert!(lost_at < granted_at, "{lost_at:?} is not before {granted_at:?}");
+    assert!(next.token().unwrap() > token);
 }
 
 #[tokio::test]

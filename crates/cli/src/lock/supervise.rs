@@ -24,6 +24,9 @@ const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(250);
 /// How often to look whether what a command has left behind is gone.
 const LOOK_FOR_REST_EVERY: Duration = Duration::from_millis(20);
 
+/// Longer than this nobody waits for the kernel to end what was killed: it hangs in a device.
+const DEAD_WITHIN: Duration = Duration::from_secs(10);
+
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -239,6 +242,7 @@ impl Supervisor {
         Ok(self.cause.map_or(Ended::Itself(own), Ended::Stopped))
     }
 
+    /// TERM, KILL, and then until they are dead: a signal that is sent has not ended anything yet.
     async fn stop_rest(&mut self) {
         if self.group.alive() == Some(0) {
             return;
@@ -247,14 +251,24 @@ impl Supervisor {
         let now = Moment::now();
         let planned = self.stopper.kill_at().unwrap_or(now.plus(self.margins.grace));
         let kill_at = planned.min(self.margins.limits(self.status.borrow().deadline).kill_at);
-        while Moment::now() < kill_at {
+        if self.is_gone_by(kill_at).await {
+            return;
+        }
+        self.group.kill();
+        if !self.is_gone_by(Moment::now().plus(DEAD_WITHIN)).await {
+            note("processes of the command have been killed and do not end");
+        }
+    }
+
+    async fn is_gone_by(&self, limit: Moment) -> bool {
+        while Moment::now() < limit {
             if self.group.alive() == Some(0) {
-                return;
+                return true;
             }
             reap_orphans(self.group.leader());
             sleep(LOOK_FOR_REST_EVERY).await;
         }
-        self.group.kill();
+        false
     }
 }
 
