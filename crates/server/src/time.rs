@@ -13,8 +13,27 @@ pub(crate) fn rfc3339(unix_ms: u64) -> String {
     let (seconds, ms) = (unix_ms / 1_000, unix_ms % 1_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    let mut text = Vec::with_capacity("0000-00-00T00:00:00.000Z".len());
+    for (number, width, separator) in [
+        (year, 4, b'-'),
+        (month, 2, b'-'),
+        (day, 2, b'T'),
+        (second / 3_600, 2, b':'),
+        (second / 60 % 60, 2, b':'),
+        (second % 60, 2, b'.'),
+        (ms, 3, b'Z'),
+    ] {
+        push_digits(&mut text, number, width);
+        text.push(separator);
+    }
+    String::from_utf8(text).expect("digits are ASCII")
+}
+
+/// By hand, because every grant has such a time.
+fn push_digits(text: &mut Vec<u8>, number: u64, width: u32) {
+    // A year beyond 9999 has more digits.
+    let width = width.max(number.checked_ilog10().unwrap_or(0) + 1);
+    text.extend((0..width).rev().map(|place| b'0' + (number / 10u64.pow(place) % 10) as u8));
 }
 
 /// The Gregorian date `days` after 1970-01-01. Counts eras of 400 years that begin on a 1st of March, so that a
@@ -47,6 +66,7 @@ mod tests {
             (1_735_689_599_999, "2024-12-31T23:59:59.999Z"),
             (1_764_540_000_123, "2025-11-30T22:00:00.123Z"),
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_800_000, "10000-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(rfc3339(ms), text);
         }

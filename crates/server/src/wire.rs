@@ -85,5 +85,34 @@ pub(crate) fn family(family: Family) -> api::Family {
 
 /// A lease's public hash as everybody sees it.
 pub(crate) fn lease_hash(hash: u64) -> String {
-    format!("{hash:016x}")
+    hex(&hash.to_be_bytes())
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = Vec::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
+    String::from_utf8(text).expect("digits are ASCII")
+}
+
+/// The same at the end of `out`.
+pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 0xf)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_is_that_of_the_core() {
+        let id =
+            sereno_core::ids::LeaseId([0, 1, 0xab, 0xff, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+        assert_eq!(hex(&id.0), id.to_hex());
+        assert_eq!(lease_hash(0xab), "00000000000000ab");
+    }
 }

@@ -28,7 +28,7 @@ impl LineHash {
     }
 
     pub(super) fn to_hex(self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        wire::hex(&self.0)
     }
 
     /// The line's own hash; `None`: it is no line of ours, or not what was written.
@@ -87,10 +87,10 @@ pub(super) fn write(
         }
     }
     out.extend_from_slice(PREVIOUS);
-    out.extend_from_slice(previous.to_hex().as_bytes());
+    wire::push_hex(out, &previous.0);
     let hash = LineHash::of(&out[start..]);
     out.extend_from_slice(CHECK);
-    out.extend_from_slice(&hash.to_hex().as_bytes()[..CHECK_DIGITS]);
+    wire::push_hex(out, &hash.0[..CHECK_DIGITS / 2]);
     out.extend_from_slice(b"\"}\n");
     hash
 }
@@ -104,11 +104,11 @@ impl Line<'_> {
     fn event(&mut self, batch: &EventBatch, number: usize) {
         let event = &batch.events[number - 1];
         self.kind(kind_of(&event.kind));
-        self.plain("time", &rfc3339(batch.token_clock_us / 1_000));
+        self.plain("time", &rfc3339(batch.wall_us / 1_000));
         self.number("position", batch.position.0);
         self.number("event", number as u64);
         self.number("revision", event.revision.0);
-        self.plain("entryHash", &batch.hash.to_hex());
+        self.plain("entryHash", &wire::hex(&batch.hash.0));
         self.subject(event);
         self.what(&event.kind);
     }

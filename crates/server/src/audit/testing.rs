@@ -15,7 +15,7 @@ pub(super) fn batch(position: u64, events: Vec<Event>) -> EventBatch {
         position: Position(position),
         hash: EntryHash([position as u8; 32]),
         time: ClusterTime(position * 10),
-        token_clock_us: 1_764_540_000_000_000 + position,
+        wall_us: 1_764_540_000_000_000 + position,
         revision: Revision(1),
         events,
     }

@@ -106,7 +106,7 @@ impl Server {
         }
         let sampler = tokio::spawn(sample(node.clone(), metrics.clone()));
         let (phase, phase_seen) = watch::channel(Phase::Serving);
-        let hosts = Hosts::new(&config.allowed_hosts, !addr.ip().is_loopback());
+        let hosts = Hosts::new(addr, &config.allowed_hosts, !addr.ip().is_loopback());
         let door = Door::new(node.clone(), log, metrics, audit.clone(), hosts, phase_seen);
         let bounds = Bounds { connections_max, idle_timeout: config.idle_timeout };
         let running = listen(Arc::new(door), listener, bounds);

@@ -109,7 +109,7 @@ fn granted(namespace: &NamespaceName, grant: &outcome::Grant, decided: &Decided)
         state: GrantedState::Granted,
         resource: resource.to_string(),
         fence_key: fence_key(namespace, resource.as_str()),
-        lease_id: grant.lease_id.to_hex(),
+        lease_id: wire::hex(&grant.lease_id.0),
         fencing_token: token.0,
         fencing: wire::fencing(grant.fencing),
         expires_at: expires_at(grant.expires_in_ms),
@@ -196,7 +196,7 @@ fn granted_all(namespace: &NamespaceName, grant: &outcome::Grant, decided: &Deci
     GrantedAll {
         state: GrantedState::Granted,
         locks: grant.holdings.iter().map(lock).collect(),
-        lease_id: grant.lease_id.to_hex(),
+        lease_id: wire::hex(&grant.lease_id.0),
         fencing: wire::fencing(grant.fencing),
         expires_at: expires_at(grant.expires_in_ms),
         expires_in_ms: grant.expires_in_ms,

@@ -15,20 +15,23 @@ use hyper::{
     header::{HOST, ORIGIN},
 };
 use sereno_api::ErrorCode;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The names under which this service may be called.
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
+    /// Where the door listens.
+    address: String,
     names: Vec<String>,
     any: bool,
 }
 
 impl Hosts {
-    /// `names` besides localhost; with `any` and no names, all.
-    pub(crate) fn new(names: &[String], any: bool) -> Self {
+    /// `names` besides localhost and `address`; with `any` and no names, all.
+    pub(crate) fn new(address: SocketAddr, names: &[String], any: bool) -> Self {
+        let address = address.to_string();
         let names: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Self { any: any && names.is_empty(), names }
+        Self { address, any: any && names.is_empty(), names }
     }
 
     /// Refuses what a browser sends for somebody else's page.
@@ -56,7 +59,8 @@ impl Hosts {
     }
 
     fn allows(&self, host: &str) -> bool {
-        if self.any {
+        // What nearly every program says.
+        if self.any || host == self.address {
             return true;
         }
         let name = without_port(host).to_ascii_lowercase();
@@ -101,6 +105,10 @@ fn is_own(origin: &str, host: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn address() -> SocketAddr {
+        ([127, 0, 0, 1], 7480).into()
+    }
+
     fn check(hosts: &Hosts, path: &str, headers: &[(&'static str, &str)]) -> bool {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -111,7 +119,7 @@ mod tests {
 
     #[test]
     fn only_own_names_on_loopback() {
-        let hosts = Hosts::new(&["Sereno.Local".into()], false);
+        let hosts = Hosts::new(address(), &["Sereno.Local".into()], false);
         for good in [
             "127.0.0.1:7480",
             "127.0.0.1",
@@ -142,15 +150,15 @@ mod tests {
 
     #[test]
     fn every_name_where_the_network_is_trusted_unless_some_are_given() {
-        assert!(check(&Hosts::new(&[], true), "/v1/status", &[("host", "sereno:7480")]));
-        let given = Hosts::new(&["sereno".into()], true);
+        assert!(check(&Hosts::new(address(), &[], true), "/v1/status", &[("host", "sereno:7480")]));
+        let given = Hosts::new(address(), &["sereno".into()], true);
         assert!(check(&given, "/v1/status", &[("host", "sereno:7480")]));
         assert!(!check(&given, "/v1/status", &[("host", "evil.example")]));
     }
 
     #[test]
     fn pages_of_other_sites_are_kept_out() {
-        let hosts = Hosts::new(&[], false);
+        let hosts = Hosts::new(address(), &[], false);
         let with =
             |path, name, value| check(&hosts, path, &[("host", "localhost:7480"), (name, value)]);
         assert!(with("/v1/locks/a", "origin", "http://localhost:7480"));

@@ -10,7 +10,7 @@ use sereno_core::{
 };
 
 pub(super) fn fence_key(namespace: &NamespaceName, resource: &str) -> String {
-    format!("{namespace}/{}/{resource}", Family::Lock.as_str())
+    [namespace.as_str(), Family::Lock.as_str(), resource].join("/")
 }
 
 pub(super) fn state(view: &LockView) -> api::LockState {

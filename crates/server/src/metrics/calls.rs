@@ -13,7 +13,7 @@ pub(crate) const OK: &str = "OK";
 /// The code of an acquire that queues.
 pub(crate) const WAITING: &str = "WAITING";
 
-/// What was asked.
+/// What was asked. In the order of [`Kind::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Acquire,
@@ -78,25 +78,45 @@ type Labels = [(&'static str, &'static str); 2];
 
 pub(crate) struct CallMetrics {
     answers: Family<Labels, Counter>,
-    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    /// The frequent ones, looked up once.
+    frequent: Vec<Frequent>,
     renewals_refused: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+/// Of one kind of call.
+struct Frequent {
+    ok: Counter,
+    now: Histogram,
+    wait: Histogram,
 }
 
 impl CallMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            answers: Family::default(),
-            seconds: Family::new_with_constructor(call_seconds),
-            renewals_refused: Family::default(),
-        };
+        let seconds: Family<Labels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(call_seconds);
+        let answers = Family::<Labels, Counter>::default();
+        let frequent = Kind::ALL.map(|kind| {
+            let operation = ("operation", kind.as_str());
+            let seconds =
+                |mode: Mode| seconds.get_or_create_owned(&[operation, ("mode", mode.as_str())]);
+            Frequent {
+                ok: answers.get_or_create_owned(&[operation, ("code", OK)]),
+                now: seconds(Mode::Now),
+                wait: seconds(if kind == Kind::Acquire { Mode::Wait } else { Mode::Now }),
+            }
+        });
+        let metrics =
+            Self { answers, frequent: frequent.into(), renewals_refused: Family::default() };
         // Series that only appear with their first event would hide that event from every rate.
         for kind in Kind::ALL {
-            for code in [OK, ErrorCode::UnknownOutcome.as_str(), ErrorCode::Overloaded.as_str()] {
-                metrics.answers.get_or_create(&[("operation", kind.as_str()), ("code", code)]);
+            for code in [ErrorCode::UnknownOutcome.as_str(), ErrorCode::Overloaded.as_str()] {
+                drop(
+                    metrics.answers.get_or_create(&[("operation", kind.as_str()), ("code", code)]),
+                );
             }
         }
         for code in [ErrorCode::LeaseEnded, ErrorCode::NotHolder, ErrorCode::MaxHoldReached] {
-            metrics.renewals_refused.get_or_create(&[("code", code.as_str())]);
+            drop(metrics.renewals_refused.get_or_create(&[("code", code.as_str())]));
         }
         registry.register(
             "requests",
@@ -106,7 +126,7 @@ impl CallMetrics {
         registry.register(
             "request_seconds",
             "Time to the answer; mode wait: the caller was ready to queue",
-            metrics.seconds.clone(),
+            seconds,
         );
         registry.register(
             "renewals_refused",
@@ -118,11 +138,17 @@ impl CallMetrics {
 
     /// A call got its answer.
     pub(crate) fn answered(&self, kind: Kind, mode: Mode, code: &'static str, took: Duration) {
-        let operation = ("operation", kind.as_str());
-        self.answers.get_or_create(&[operation, ("code", code)]).inc();
-        self.seconds
-            .get_or_create(&[operation, ("mode", mode.as_str())])
-            .observe(took.as_secs_f64());
+        let frequent = &self.frequent[kind as usize];
+        if code == OK {
+            frequent.ok.inc();
+        } else {
+            self.answers.get_or_create(&[("operation", kind.as_str()), ("code", code)]).inc();
+        }
+        let seconds = match mode {
+            Mode::Now => &frequent.now,
+            Mode::Wait => &frequent.wait,
+        };
+        seconds.observe(took.as_secs_f64());
         if kind == Kind::Renew && code != OK {
             self.renewal_refused(code);
         }

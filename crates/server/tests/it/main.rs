@@ -1,5 +1,7 @@
 //! A real server on a free port, over the memory log and over SQLite, spoken to over HTTP.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod audit;
 mod bad_input;
 mod codes;
