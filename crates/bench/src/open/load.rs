@@ -7,19 +7,18 @@ use super::{
     pool::Shared,
     schedule::{Agenda, Due, Kind},
     settings::{Settings, duration},
+    standing,
     world::World,
 };
 use crate::{
     error::Error,
     stats::{Operation, Verdict},
-    target::{Acquired, Ask, Sereno, SerenoTarget},
+    target::SerenoTarget,
 };
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::time::{Duration, Instant};
 use tokio::task::{LocalSet, yield_now};
 
-/// Clients that take the first leases.
-const FILLERS: usize = 64;
 /// An agenda that is behind lets the answers in after so many calls.
 const YIELD_AFTER: u32 = 32;
 
@@ -35,7 +34,7 @@ pub(super) async fn run(
     let shared = Shared::new(World::new(settings.clone(), target.clone(), rng, book));
     let local = LocalSet::new();
     let load = async {
-        fill(&shared).await?;
+        standing::take(&shared).await?;
         let start = Instant::now();
         shared.world().book = Book::new(start, phases.len());
         on_start()?;
@@ -44,72 +43,12 @@ pub(super) async fn run(
         let agenda = Agenda::new(settings.rates(), &lengths, settings.arrivals, settings.seed);
         follow(&shared, agenda, start).await?;
         finish(&shared).await;
-        Ok::<_, Error>(())
+        let held = shared.world().holdings.len();
+        let book = std::mem::replace(&mut shared.world().book, Book::new(start, phases.len()));
+        standing::give_back(&shared).await;
+        Ok((book, held))
     };
-    local.run_until(load).await?;
-    drop(local);
-    let mut world = shared.world();
-    let phases = phases.len();
-    let book = std::mem::replace(&mut world.book, Book::new(Instant::now(), phases));
-    Ok((book, world.holdings.len()))
-}
-
-/// Takes the first leases, as fast as they are granted.
-async fn fill(shared: &Shared) -> Result<(), Error> {
-    let (active, target) = {
-        let world = shared.world();
-        (world.settings.active, world.target.clone())
-    };
-    let began = Instant::now();
-    let fillers: Vec<_> = (0..FILLERS.min(active))
-        .map(|_| {
-            let (shared, target) = (shared.clone(), target.clone());
-            tokio::task::spawn_local(async move { fill_one(&shared, &target, active).await })
-        })
-        .collect();
-    for filler in fillers {
-        match filler.await {
-            Ok(result) => {
-                result.map_err(|why| Error::Service { call: "first leases".into(), why })?
-            }
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
-    let (took, ttl) = (began.elapsed(), duration(shared.world().settings.ttl));
-    if active > 0 && took > ttl / 2 {
-        let why =
-            format!("{active} took {took:.1?}, over half of the TTL: they would end too soon");
-        return Err(Error::Service { call: "first leases".into(), why });
-    }
-    Ok(())
-}
-
-async fn fill_one(shared: &Shared, target: &SerenoTarget, active: usize) -> Result<(), String> {
-    let mut connection = Sereno::connect(target).await.map_err(|fault| fault.to_string())?;
-    loop {
-        let (name, text, request_id) = {
-            let mut world = shared.world();
-            let world = &mut *world;
-            if world.holdings.len() + world.running >= active {
-                return Ok(());
-            }
-            let Some(name) = world.names.claim_free(&mut world.rng, Instant::now()) else {
-                return Err("no free name is left: they are held by an earlier run".into());
-            };
-            world.running += 1;
-            (name, world.names.text(name).to_owned(), world.ids.next())
-        };
-        let ask = Ask { resource: &text, request_id: &request_id, wait: None };
-        let found = connection.acquire(&ask).await;
-        let mut world = shared.world();
-        world.running -= 1;
-        match found.map_err(|fault| fault.to_string())? {
-            Acquired::Granted(lease) => world.holdings.add(name, lease),
-            // An earlier run's: the claim stays, another name will do.
-            Acquired::Refused("LOCKED") => world.bury(name, Instant::now()),
-            other => return Err(format!("{other:?}")),
-        }
-    }
+    local.run_until(load).await
 }
 
 async fn follow(shared: &Shared, agenda: Agenda, start: Instant) -> Result<(), Error> {

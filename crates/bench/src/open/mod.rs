@@ -12,6 +12,7 @@ mod pool;
 mod report;
 mod schedule;
 mod settings;
+mod standing;
 mod world;
 
 pub use phase::Phase;

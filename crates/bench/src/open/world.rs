@@ -101,6 +101,12 @@ impl World {
         self.names.bury(name, now + duration(self.settings.ttl) + BURIED);
     }
 
+    /// One lease, held no more as far as this load goes.
+    pub(super) fn take_any(&mut self) -> Option<(String, LeaseId)> {
+        let holding = self.holdings.take_oldest()?;
+        Some((self.names.text(holding.name).to_owned(), holding.lease))
+    }
+
     /// A renewal was answered: `None` for each that was renewed.
     pub(super) fn renewed(
         &mut self,
