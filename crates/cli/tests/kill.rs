@@ -214,7 +214,7 @@ async fn check_nothing_invented(http: &reqwest::Client, url: &str, everything: &
             let known = everything.get(name).unwrap_or_else(|| panic!("nobody asked for {name}"));
             assert!(!known.released, "{name} was released");
         }
-        match page["cursor"].as_str() {
+        match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return,
         }

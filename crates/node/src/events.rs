@@ -25,8 +25,8 @@ pub struct EventBatch {
     pub hash: EntryHash,
     /// Its cluster time.
     pub time: ClusterTime,
-    /// Its token clock: about the wall clock, in microseconds since 1970.
-    pub token_clock_us: u64,
+    /// About the leader's wall clock, in microseconds since 1970.
+    pub wall_us: u64,
     /// The revision after it.
     pub revision: Revision,
     /// In the order of revisions; events of one revision stand together.

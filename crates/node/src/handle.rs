@@ -5,7 +5,7 @@ use sereno_core::{
     State,
     command::Operation,
     ids::{ClusterTime, LogId, ObjectId, Position, Revision},
-    names::{Caller, NamespaceName},
+    names::{Caller, Invalid, NamespaceName},
     outcome::{Done, Outcome},
 };
 use std::{
@@ -72,6 +72,8 @@ pub enum Undecided {
     Unknown,
     /// A call held open for a wait was ended by a stop or a lost leader. The wait itself goes on in the log.
     HeldCallEnded,
+    /// Certainly not applied: a field makes no sense here.
+    Invalid(Invalid),
     /// One encoded command is above 128 KiB.
     TooLarge {
         /// Its size.

@@ -12,6 +12,7 @@ use sereno_core::{
     command::{Command, Operation},
     ids::{ClusterTime, LeaseId},
     limits,
+    names::Invalid,
 };
 
 /// A stop waits no longer than this for the log: a resign only spares the others a silence.
@@ -70,7 +71,7 @@ impl Node {
             return Err(undecided);
         }
         self.check_rate(now, &call.operation)?;
-        let born_at = call.born_at.unwrap_or(self.state.time());
+        let born_at = self.born_at(call.born_at)?;
         let command = Command { caller: call.caller, born_at, operation: call.operation };
         let bytes = borsh::object_length(&command).expect("a command can be encoded");
         if bytes > limits::COMMAND_BYTES_MAX {
@@ -85,6 +86,19 @@ impl Node {
         let NodeCall { id, deadline, hold_ms, .. } = call;
         self.calls.open(id, OpenCall { deadline, hold_ms, is_ending, stage: Stage::Queued });
         Ok(())
+    }
+
+    /// A client may have seen a later time than this node, but not by more than a door may lag: what lies further
+    /// ahead was told by another log.
+    fn born_at(&self, given: Option<ClusterTime>) -> Result<ClusterTime, Undecided> {
+        let now = self.state.time();
+        match given {
+            Some(given) if given > now.plus(limits::DOOR_LAG_MS_MAX) => {
+                let rule = format!("lies ahead of this log, whose cluster time is {now} ms");
+                Err(Undecided::Invalid(Invalid::new("bornAt", rule)))
+            }
+            given => Ok(given.unwrap_or(now)),
+        }
     }
 
     pub(super) fn check_rate(&mut self, now: Mono, operation: &Operation) -> Result<(), Undecided> {

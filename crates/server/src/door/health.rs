@@ -35,7 +35,12 @@ pub(super) async fn livez() -> &'static str {
     )
 )]
 pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Result<&'static str, Refused> {
-    match &door.node.status().borrow().not_ready {
+    let status = door.node.status();
+    // Where no process ends with it, a node that broke leaves its last status behind.
+    if status.has_changed().is_err() {
+        return Err(Refused::unavailable("the node has stopped", 1_000));
+    }
+    match &status.borrow().not_ready {
         None => Ok("ready\n"),
         Some(reason) => Err(Refused::unavailable(reason.as_str(), 1_000)),
     }

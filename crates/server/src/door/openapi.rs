@@ -256,3 +256,15 @@ pub(super) struct AuditParams {
     #[param(nullable = false, minimum = 1, maximum = 1000)]
     limit: Option<u64>,
 }
+
+/// One server-sent event as it is framed on the wire.
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code)] // Only described: the door writes the frames as text.
+pub(super) struct ServerSentEvent {
+    /// `start` for the first one.
+    event: Option<String>,
+    /// A cursor; only on the last event of a revision.
+    id: Option<String>,
+    /// A WatchEvent, or of the first a WatchStart, as JSON.
+    data: String,
+}

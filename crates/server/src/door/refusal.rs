@@ -200,6 +200,7 @@ pub(super) fn undecided(undecided: Undecided) -> Refused {
                 "the call was held for a wait and ended by this node; the wait itself goes on";
             Refused::unavailable(detail, 0).with(|problem| problem.outcome = Effect::Unknown)
         }
+        Undecided::Invalid(invalid) => Refused::invalid(&invalid.field, invalid.rule),
         Undecided::TooLarge { bytes } => {
             let max = sereno_core::limits::COMMAND_BYTES_MAX;
             let detail =

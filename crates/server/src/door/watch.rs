@@ -41,7 +41,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
     responses(
         (
             status = 200, content_type = "text/event-stream",
-            description = "Each `data` is a WatchEvent; of the first, of type `start`, a WatchStart.", body = String,
+            description = "Each `data` is a WatchEvent; of the first, of type `start`, a WatchStart.",
+            body = super::openapi::ServerSentEvent,
         ),
         WatchProblems,
     )
@@ -242,7 +243,7 @@ fn to_event(batch: &EventBatch, event: &Event) -> WatchEvent {
         kind: kind(&event.kind),
         revision: event.revision.0,
         cluster_time_ms: batch.time.0,
-        time: time::rfc3339(batch.token_clock_us / 1_000),
+        time: time::rfc3339(batch.wall_us / 1_000),
         family: wire::family(event.family),
         namespace: event.namespace.as_ref().map(ToString::to_string),
         resource: event.resource.as_ref().map(ToString::to_string),
