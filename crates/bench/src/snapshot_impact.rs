@@ -9,7 +9,7 @@ use crate::{
     stats::{Operation, Percentiles, median, ratio},
 };
 use serde::Serialize;
-use std::{fmt, path::Path, time::Duration};
+use std::{collections::BTreeMap, fmt, path::Path, time::Duration};
 
 const POLL: Duration = Duration::from_millis(200);
 const BOUND: f64 = 2.0;
@@ -66,8 +66,8 @@ pub struct Measurement {
     pub acquire: Percentiles,
     /// From the intended start.
     pub release: Percentiles,
-    /// Offered and not done.
-    pub not_done: u64,
+    /// Offered and not done: how many by operation and reason.
+    pub not_done: BTreeMap<String, u64>,
 }
 
 /// The result of `snapshot-impact`.
@@ -192,15 +192,20 @@ impl Measurement {
             saved,
             acquire: Percentiles::default(),
             release: Percentiles::default(),
-            not_done: 0,
+            not_done: BTreeMap::new(),
         };
         for phase in &found.phases {
             let of = |operation| phase.operations.of(operation);
             measurement.acquire = of(Operation::Acquire).latency.percentiles();
             measurement.release = of(Operation::Release).latency.percentiles();
-            let all = phase.operations.occurred();
-            measurement.not_done =
-                all.map(|(_, figures)| figures.offered - figures.done - figures.skipped).sum();
+            for (operation, figures) in phase.operations.occurred() {
+                let name = operation.name();
+                let codes = figures.refused.iter().map(|(code, count)| (*code, *count));
+                let more = [("unknown", figures.unknown), ("dropped", figures.dropped)];
+                for (why, count) in codes.chain(more).filter(|(_, count)| *count > 0) {
+                    measurement.not_done.insert(format!("{name}: {why}"), count);
+                }
+            }
         }
         measurement
     }
@@ -222,8 +227,8 @@ impl fmt::Display for SnapshotImpactReport {
             let (word, saved) = (with(found.snapshots), found.saved);
             writeln!(f, "{word:<7} {saved:>3} acquire {}", found.acquire)?;
             writeln!(f, "{:<11} release {}", "", found.release)?;
-            if found.not_done > 0 {
-                writeln!(f, "            {} calls were not done", found.not_done)?;
+            if !found.not_done.is_empty() {
+                writeln!(f, "{:<11} not done: {:?}", "", found.not_done)?;
             }
         }
         let Self { without_us, with_us, .. } = self;
