@@ -100,6 +100,16 @@ impl Holdings {
         None
     }
 
+    /// Any, whatever is going on with it.
+    pub(super) fn take_any(&mut self) -> Option<Holding> {
+        while let Some(id) = self.renewals.pop_front() {
+            if let Some(holding) = self.remove(id) {
+                return Some(holding);
+            }
+        }
+        None
+    }
+
     /// A held name for somebody to wait for: one of `ahead` positions in the order of release, that is not wanted
     /// yet.
     pub(super) fn want(
@@ -203,5 +213,7 @@ mod tests {
         assert_eq!(holdings.want(20..30, &mut rng), None);
         let taken = std::iter::from_fn(|| holdings.take_wanted());
         assert_eq!(taken.map(|holding| holding.name).collect::<Vec<_>>(), [2, 3, 4, 5]);
+        assert_eq!(std::iter::from_fn(|| holdings.take_any()).count(), 6, "and nothing is left");
+        assert_eq!(holdings.len(), 0);
     }
 }

@@ -103,7 +103,7 @@ impl World {
 
     /// One lease, held no more as far as this load goes.
     pub(super) fn take_any(&mut self) -> Option<(String, LeaseId)> {
-        let holding = self.holdings.take_oldest()?;
+        let holding = self.holdings.take_any()?;
         Some((self.names.text(holding.name).to_owned(), holding.lease))
     }
 
