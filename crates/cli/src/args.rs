@@ -9,6 +9,7 @@ use crate::{
     locks::LocksCommand,
     namespace::NamespaceCommand,
     offline::{BackupArgs, DoctorArgs, RestoreArgs},
+    own,
     status::StatusArgs,
     token_floor::TokenFloorArgs,
 };
@@ -49,11 +50,17 @@ pub(crate) enum Command {
     Demo,
     /// Write a script that completes commands in a shell.
     Completions(CompletionsArgs),
+}
+
+/// How this program starts itself: not for people, so neither in the help nor in completions.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "sereno")]
+pub(crate) enum Helper {
     /// The process beside `lock` that holds the deadline.
-    #[command(name = crate::own::WATCHDOG, hide = true)]
+    #[command(name = own::WATCHDOG)]
     Watchdog,
     /// The process that becomes the command of `lock`.
-    #[command(name = crate::own::LAUNCH, hide = true)]
+    #[command(name = own::LAUNCH)]
     Launch {
         /// The pipe on which to wait.
         pipe: i32,
@@ -62,8 +69,23 @@ pub(crate) enum Command {
         command: Vec<OsString>,
     },
     /// The worker of `demo` that is paused.
-    #[command(name = crate::own::DEMO_WORKER, hide = true)]
-    DemoWorker(WorkerArgs),
+    #[command(name = own::DEMO_WORKER)]
+    DemoWorker {
+        #[command(flatten)]
+        service: Service,
+        #[command(flatten)]
+        worker: WorkerArgs,
+    },
+}
+
+impl Helper {
+    /// The helper that this process was started as, if it was.
+    pub(crate) fn asked_for() -> Option<Self> {
+        let first = std::env::args_os().nth(1)?;
+        let is_one =
+            [own::WATCHDOG, own::LAUNCH, own::DEMO_WORKER].iter().any(|name| first == *name);
+        is_one.then(Self::parse)
+    }
 }
 
 #[cfg(test)]
@@ -76,12 +98,13 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        Helper::command().debug_assert();
     }
 
     /// `serve` is left out: its options are explained by its own help.
     #[test]
     fn the_page_has_every_command_and_option() {
-        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        for command in Cli::command().get_subcommands() {
             let name = command.get_name();
             assert!(PAGE.contains(&format!("## {name}\n")), "no section for {name}");
             if name != "serve" {

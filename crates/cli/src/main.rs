@@ -18,13 +18,17 @@ mod status;
 mod token_floor;
 mod values;
 
-use args::{Cli, Command};
+use args::{Cli, Command, Helper};
 use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let result = match Helper::asked_for() {
+        Some(helper) => help(helper),
+        None => run(Cli::parse()),
+    };
+    match result {
         Ok(code) => exit::with(code),
         Err(failure) => {
             failure.print();
@@ -47,9 +51,14 @@ fn run(Cli { service, command }: Cli) -> Result<u8, Failure> {
         Command::Doctor(args) => offline::doctor(&args),
         Command::Demo => demo::run(),
         Command::Completions(args) => completions::run(&args),
-        Command::Watchdog => lock::run_watchdog().map(|()| 0),
-        Command::Launch { pipe, command } => Err(lock::wait_and_become(pipe, &command)),
-        Command::DemoWorker(args) => on_runtime(demo::run_worker(&service, args)),
+    }
+}
+
+fn help(helper: Helper) -> Result<u8, Failure> {
+    match helper {
+        Helper::Watchdog => lock::run_watchdog().map(|()| 0),
+        Helper::Launch { pipe, command } => Err(lock::wait_and_become(pipe, &command)),
+        Helper::DemoWorker { service, worker } => on_runtime(demo::run_worker(&service, worker)),
     }
 }
 

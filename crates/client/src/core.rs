@@ -124,9 +124,12 @@ impl Core {
             return Heard::Done(answer);
         }
         match serde_json::from_slice::<Problem>(&answer.body) {
-            Ok(problem) => {
-                // A problem without a time may be one about the time: of another log, or ahead of this one.
+            Ok(mut problem) => {
+                // A problem without a time may be one about the time that we told: it is not told again.
                 self.note_cluster_time(problem.cluster_time_ms);
+                if problem.field.as_deref() == Some("bornAt") {
+                    problem.retry_with = Some(RetryWith::SameRequestId);
+                }
                 Heard::Problem(Box::new(problem))
             }
             Err(_) => Heard::Nothing(NoAnswer::Silent(format!(

@@ -225,6 +225,27 @@ async fn born_at_is_the_last_seen_cluster_time() {
 }
 
 #[tokio::test]
+async fn a_born_at_of_another_log_is_not_told_again() {
+    let mut others = grants_all(30_000);
+    let stub = Stub::start(move |asked| match asked.body.get("bornAt") {
+        Some(_) => {
+            let Say::Json(status, mut body) = problem(400, "INVALID_ARGUMENT", None) else {
+                unreachable!()
+            };
+            body["field"] = "bornAt".into();
+            Say::Json(status, body)
+        }
+        None => others(asked),
+    });
+    let client = client(&stub);
+    let _one = client.lock("a").acquire().await.unwrap();
+    let _two = client.lock("b").acquire().await.unwrap();
+    let ids = ids(&stub.asked_on(ACQUIRE));
+    assert_eq!(ids.len(), 3);
+    assert_eq!(ids[1], ids[2], "it is the same request");
+}
+
+#[tokio::test]
 async fn all_at_once_has_one_lease_and_a_token_each() {
     let stub = Stub::start(|asked| match asked.path.as_str() {
         "/v1/locks/acquire-all" => Say::Json(

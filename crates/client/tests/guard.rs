@@ -3,7 +3,7 @@
 mod stub;
 
 use serde_json::json;
-use sereno_client::{Client, GuardState, Loss, NotHeld, Release, RunError};
+use sereno_client::{Client, GuardState, Loss, Moment, NotHeld, Release, RunError};
 use std::{
     sync::{
         Arc,
@@ -19,6 +19,11 @@ const RELEASE: &str = "/v1/locks/release";
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// A stub's moment on the clock of leases.
+fn moment(at: Instant) -> Moment {
+    Moment::now().minus(at.elapsed())
 }
 
 /// Grants for a second; renewals get what `renew` says.
@@ -66,8 +71,10 @@ async fn silence_is_risk_then_loss_before_the_ttl_is_over_and_the_release_is_sen
     assert_eq!(guard.check(), Err(NotHeld::AtRisk));
     assert_eq!(guard.token(), Ok(7), "running work goes on");
     assert_eq!(guard.lost().await, Loss::Deadline);
-    let lost_after = sent.elapsed();
-    assert!(lost_after > ms(900) && lost_after < ms(1_000), "{lost_after:?}");
+    let deadline = watch.borrow().deadline;
+    let arrived = moment(sent);
+    assert!(deadline <= arrived.plus(ms(970)), "a second after it was sent, less 1 % and 20 ms");
+    assert!(deadline > arrived.plus(ms(500)) && deadline <= Moment::now());
     assert_eq!(guard.check(), Err(NotHeld::Lost(Loss::Deadline)));
     assert_eq!(guard.remaining(), Duration::ZERO);
     let renewals = stub.asked_on(RENEW).len();
@@ -122,8 +129,10 @@ async fn max_hold_reached_holds_until_the_final_deadline() {
     let waiting = stub.clone();
     let renewal = tokio::task::spawn_blocking(move || waiting.until_asked_on(RENEW)).await.unwrap();
     assert_eq!(guard.lost().await, Loss::MaxHold);
-    let held = renewal.at.elapsed();
-    assert!(held > ms(1_300) && held < ms(1_500), "{held:?}");
+    let deadline = guard.watch().borrow().deadline;
+    let arrived = moment(renewal.at);
+    assert!(deadline <= arrived.plus(ms(1_465)), "1.5 s after it was sent, less 1 % and 20 ms");
+    assert!(deadline > arrived.plus(ms(1_000)) && deadline <= Moment::now());
     assert_eq!(stub.asked_on(RENEW).len(), 1, "nothing is left to renew");
 }
 

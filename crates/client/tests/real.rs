@@ -163,6 +163,9 @@ async fn refusals_by_rule_are_told_as_they_are() {
     assert_eq!(name.code(), Some(ErrorCode::InvalidArgument));
     let ttl = client.lock("x").ttl(Duration::from_millis(1)).acquire().await.unwrap_err();
     assert!(matches!(ttl, Error::Refused(problem) if problem.field.as_deref() == Some("leaseTtl")));
+    let waits = client.lock_all(["a", "b"]).wait(secs(1)).acquire().await.unwrap_err();
+    assert!(matches!(waits, Error::Invalid(_)), "{waits}");
+    assert!(matches!(client.lock_many([""; 0], |lock| lock).await, Err(Error::Invalid(_))));
 }
 
 #[tokio::test]

@@ -36,6 +36,8 @@ enum Line<'a> {
 }
 
 pub(crate) async fn run(client: &Client, args: WatchArgs) -> Result<(), Failure> {
+    // A watch waits for its service as long as it takes; whoever begins one wants to know that there is one.
+    client.status().await?;
     let mut watch = client.watch(WatchFilter {
         namespace: args.namespace,
         family: Some(Family::Lock),

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
         return Err(Failure::new("this machine's clock is wrong; tokens start from it")
             .hint("Set it first."));
     }
-    let floor = Token(now + limits::TOKEN_HEADROOM_US);
+    let floor = token_floor(now, &backup)?;
     let previous = backup.log_id();
     let pause_ms = match (args.no_pause, args.pause) {
         (true, _) => 0,
@@ -85,6 +85,20 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     };
     args.output.answer(&restored, text)?;
     Ok(0)
+}
+
+/// Above every token that can have been granted since the backup (S2). Those made of a leader's clock lie at most the
+/// headroom of a new log and a minute of skew ahead of now. Where a raised floor has put them further ahead they rise
+/// by one a grant, and a day's microseconds are more grants than any service makes between two backups.
+fn token_floor(now_us: u64, backup: &State) -> Result<Token, Failure> {
+    const MINUTE_US: u64 = 60 * 1_000_000;
+    let by_clock_us = now_us + limits::TOKEN_HEADROOM_US + 2 * MINUTE_US;
+    let last = backup.last_token().0;
+    let floor = if last < by_clock_us { by_clock_us } else { last + 24 * 60 * MINUTE_US };
+    let floor = Token(floor);
+    let is_usable = floor.0 < limits::TOKEN_MAX - limits::TOKEN_HEADROOM_US;
+    let why = "the backup's tokens are at the end of their range: no higher one can be granted";
+    is_usable.then_some(floor).ok_or_else(|| Failure::new(why))
 }
 
 fn text(restored: &Restored) -> String {

@@ -52,7 +52,8 @@ impl Acquire {
         self
     }
 
-    /// How long to stand in the queue (to 10 min). Waiters are served in order. Default: not at all.
+    /// How long to stand in the queue (to 10 min). Waiters are served in order. Default: not at all. Several locks at
+    /// once ([`crate::Client::lock_all`]) have no queue.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.terms.wait = wait;
         self
@@ -90,8 +91,13 @@ impl Acquire {
     /// # Errors
     /// [`Error::Refused`] with `LOCKED` or `WAIT_TIMEOUT` where somebody else has it ([`Error::is_locked`]), or
     /// with another code where a rule forbids it; [`Error::Unavailable`] when nothing can have been granted;
-    /// [`Error::Unknown`] when it may have been, and is being abandoned.
+    /// [`Error::Unknown`] when it may have been, and is being abandoned; [`Error::Invalid`] for a wait for several
+    /// locks at once.
     pub async fn acquire(self) -> Result<Guard, Error> {
+        if matches!(self.wish.shape, Shape::All(_)) && !self.terms.wait.is_zero() {
+            let why = "several locks at once are not waited for in queues: use a time-out instead";
+            return Err(Error::Invalid(why.into()));
+        }
         drive::acquire(self.inner, self.wish, self.terms).await
     }
 

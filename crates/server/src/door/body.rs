@@ -85,6 +85,10 @@ fn too_large() -> Refused {
 
 /// Parses; only what is wrong is looked at twice, to name the field.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
+    // The library would take an array for an object, its elements for the fields in order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Refused::invalid("body", "must be one JSON object, is an array"));
+    }
     if let Ok(parsed) = serde_json::from_slice(bytes) {
         return Ok(parsed);
     }
@@ -132,6 +136,7 @@ mod tests {
             ("", "body"),
             ("{", "body"),
             ("[]", "body"),
+            (r#"["default","r","12345678","o",null,null,null,null,{},null]"#, "body"),
             ("null", "body"),
             (&*format!("{{{good}}} x"), "body"),
             (&format!("{{{good}}}{{}}"), "body"),

@@ -84,8 +84,7 @@ async fn accept(
     http.timer(TokioTimer::new())
         .header_read_timeout(idle_timeout)
         .max_header_size(HEAD_BYTES_MAX)
-        .max_headers(HEAD_FIELDS_MAX)
-        .pipeline_flush(true);
+        .max_headers(HEAD_FIELDS_MAX);
     let full_house = full_house();
     loop {
         let accepted = tokio::select! {

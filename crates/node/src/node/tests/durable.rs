@@ -1,13 +1,13 @@
 //! Nothing is answered before the log holds the entry that it rests on (S5, S11).
 
-use super::world::{World, acquire, acquire_for, put_namespace, queue_for, release, renew};
+use super::world::{Ask, World, acquire, acquire_for, put_namespace, queue_for, release, renew};
 use crate::{
     handle::{Consistency, Undecided},
     node::{CallId, Input},
 };
 use sereno_core::{
     entry::{Body, Entry, Writer},
-    ids::Position,
+    ids::{ClusterTime, Position},
     outcome::{Code, Done},
     policy::Policy,
 };
@@ -55,6 +55,30 @@ fn expires_in_is_counted_from_an_entry_appended_after_the_call_arrived() {
     world.run(2_000);
     let repeat = world.done(acquire_for("a", 1, 10_000));
     assert_eq!(world.granted(repeat).expires_in_ms, 8_000, "a replayed answer too");
+}
+
+#[test]
+fn born_at_is_the_callers_or_the_time_of_its_arrival_and_too_old_ones_are_refused_by_the_log() {
+    let mut world = World::leading();
+    world.run(40_000);
+    let time = world.time();
+    let born = |ms: u64| Ask { born_at: Some(ClusterTime(ms)), ..acquire("a", ms) };
+    let old = world.done(born(time.0 - 30_001));
+    assert_eq!(world.refused(old), Code::Unavailable, "a copy this late is dead (S7)");
+    let younger = world.done(born(time.0 - 30_000));
+    world.granted(younger);
+    let ahead = world.done(born(time.0 + 5_001));
+    assert!(matches!(world.undecided(ahead), Undecided::Invalid(_)), "told by another log");
+    // Its queue may be as long as it likes: the time of arrival is what counts.
+    world.pass(500);
+    let queued = world.call(release("a", time.0 - 30_000));
+    let sent = world.sent.clone().unwrap();
+    assert!(sent.commands().is_empty());
+    world.land();
+    let Body::Batch(commands) = world.sent.as_ref().unwrap().decoded().body else { panic!() };
+    assert_eq!(commands[0].born_at, time, "what it had applied then");
+    world.settle();
+    world.outcome(queued);
 }
 
 #[test]
