@@ -66,8 +66,6 @@ pub const REPLY_MS_MAX: u64 = 24 * 3_600_000;
 
 /// A command is refused when its entry is stamped more than this after the command's `bornAt`.
 pub const BORN_AT_MS_MAX: u64 = 30_000;
-/// A door may be so far behind the leader; a `bornAt` further ahead of a door belongs to another log.
-pub const DOOR_LAG_MS_MAX: u64 = 5_000;
 /// Most that one entry may add to cluster time.
 pub const MAX_STEP_MS: u64 = 1_000;
 /// Objects (leases, waits, lock delays) ended by the sweep of one entry.

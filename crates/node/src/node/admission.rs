@@ -88,12 +88,12 @@ impl Node {
         Ok(())
     }
 
-    /// A client may have seen a later time than this node, but not by more than a door may lag: what lies further
-    /// ahead was told by another log.
+    /// All cluster time that was ever told comes from entries that a leader has applied: a later one was told by
+    /// another log.
     fn born_at(&self, given: Option<ClusterTime>) -> Result<ClusterTime, Undecided> {
         let now = self.state.time();
         match given {
-            Some(given) if given > now.plus(limits::DOOR_LAG_MS_MAX) => {
+            Some(given) if given > now => {
                 let rule = format!("lies ahead of this log, whose cluster time is {now} ms");
                 Err(Undecided::Invalid(Invalid::new("bornAt", rule)))
             }

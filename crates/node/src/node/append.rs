@@ -334,6 +334,9 @@ impl Node {
             Slot::Trimmed | Slot::Empty => Undecided::Unknown,
         };
         self.end_calls(now, in_flight, &undecided, out);
+        // Nothing else was sent: whoever waits is told so before the process ends.
+        self.phase = Phase::Stopped;
+        self.end_waiting_calls(now, out);
         let (ours, theirs) = (in_flight.expected, conflict.head);
         out.push(Output::Halt(format!(
             "the log was written by somebody else: this node knows head {ours:?}, the log has {theirs:?}"

@@ -75,7 +75,9 @@ fn born_at_is_the_callers_or_the_time_of_its_arrival_and_too_old_ones_are_refuse
     let sent = world.sent.clone().unwrap();
     assert!(sent.commands().is_empty());
     world.land();
-    let Body::Batch(commands) = world.sent.as_ref().unwrap().decoded().body else { panic!() };
+    let Body::Batch(commands) = world.sent.as_ref().unwrap().decoded().body else {
+        panic!("the release is on its way")
+    };
     assert_eq!(commands[0].born_at, time, "what it had applied then");
     world.settle();
     world.outcome(queued);
@@ -133,7 +135,10 @@ fn a_conflict_with_the_own_entry_in_the_slot_is_a_commit_whatever_the_head_is() 
 /// What the caller is told when somebody else's entry is found; the node stops.
 fn told_after_conflict(slot: impl Fn(&World) -> Slot, was_unknown: bool) -> Undecided {
     let mut world = World::leading();
+    world.done(acquire("held", 2));
+    let held = world.done(queue_for("held", 3).held(20_000));
     let id = world.call(acquire("a", 1));
+    let queued = world.call(acquire("b", 4));
     if was_unknown {
         world.lose();
         world.pass(100);
@@ -148,7 +153,10 @@ fn told_after_conflict(slot: impl Fn(&World) -> Slot, was_unknown: bool) -> Unde
     let conflict = Conflict { head: rival.head, slot: slot(&world) };
     world.hand(Input::Appended(Append::Conflict(conflict)));
     assert!(world.halted.as_ref().unwrap().contains("written by somebody else"));
-    assert_eq!(world.node.state().leases(), 0);
+    assert_eq!(world.node.state().leases(), 1);
+    assert!(world.is_unavailable(queued), "this one was never sent");
+    assert_eq!(world.undecided(held), &Undecided::HeldCallEnded);
+    assert_eq!(world.node.wake_at(), None, "it appends nothing any more");
     world.undecided(id).clone()
 }
 

@@ -232,9 +232,10 @@ impl World {
         let mut out = Vec::new();
         self.node.advance(self.now, &mut out);
         self.absorb(out);
+        assert_eq!(self.halted, None, "nothing here is a reason to halt");
         let wake_at = self.node.wake_at();
         assert!(
-            wake_at.is_none_or(|at| at > self.now.mono) || self.halted.is_some(),
+            wake_at.is_none_or(|at| at > self.now.mono),
             "having done what is due, it sleeps: {wake_at:?} at {:?}",
             self.now.mono
         );
