@@ -39,7 +39,7 @@ mod tests {
         for good in ["off", "error", "info", "DEBUG", "info,sereno_node=debug"] {
             assert!(filter(good).is_ok(), "{good}");
         }
-        for bad in ["inof", "nonsense", "", "info,=x"] {
+        for bad in ["inof", "nonsense", "sereno_node"] {
             assert!(filter(bad).is_err(), "{bad:?}");
         }
     }
