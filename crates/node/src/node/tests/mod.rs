@@ -2,6 +2,7 @@
 
 mod asks;
 mod batch;
+mod clients;
 mod crowd;
 mod desert;
 mod durable;
