@@ -207,7 +207,10 @@ pub(crate) fn collect_panics() {
 /// Whether the driver has failed with this in its message. Returns when it has gone.
 pub(crate) async fn failed_with(handle: &NodeHandle, said: &str) -> bool {
     let mut status = handle.status();
-    while status.changed().await.is_ok() {}
+    let gone = async { while status.changed().await.is_ok() {} };
+    if tokio::time::timeout(Duration::from_secs(20), gone).await.is_err() {
+        return false;
+    }
     let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
     panics.iter().any(|message| message.contains(said))
 }
