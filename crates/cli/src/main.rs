@@ -1,5 +1,8 @@
 //! `sereno`: the one binary of Sereno. Each command has a module; what goes wrong is a [`failure::Failure`].
 
+// The docs of arguments are their help: `[default: …]` is a value there, not a link.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 mod args;
 mod audit;
 mod completions;

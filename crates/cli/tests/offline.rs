@@ -77,6 +77,22 @@ fn a_restore_can_grant_at_once() {
 }
 
 #[test]
+fn a_restore_passes_tokens_granted_after_the_backup_above_a_raised_floor() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file, new) =
+        (folder.path().join("data"), folder.path().join("backup"), folder.path().join("new"));
+    let service = Service::start(&data);
+    let floor = (token(&service) + 11 * 86_400_000_000).to_string();
+    service.text(&["token-floor", "--set", &floor]);
+    assert!(token(&service) >= floor.parse().unwrap());
+    stdout(&sereno(&["backup", "--data", text(&data), "--to", text(&file)]));
+    let last = (0..3).map(|_| token(&service)).max().unwrap();
+    drop(service);
+    stdout(&sereno(&["restore", "--no-pause", "--from", text(&file), "--data", text(&new)]));
+    assert!(token(&Service::start(&new)) > last);
+}
+
+#[test]
 fn what_is_no_backup_is_not_restored() {
     let folder = tempfile::tempdir().unwrap();
     let (file, new) = (folder.path().join("backup"), folder.path().join("new"));

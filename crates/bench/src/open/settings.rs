@@ -69,7 +69,7 @@ pub struct Settings {
     #[arg(long, default_value = "5s", value_name = "DURATION")]
     pub warm_up: Millis,
 
-    /// What is measured, as NAME:DURATION[:FACTOR], where FACTOR multiplies acquires and releases; can be given
+    /// What is measured, as `NAME:DURATION[:FACTOR]`, where FACTOR multiplies acquires and releases; can be given
     /// several times. [default: steady:30s]
     #[arg(long, value_name = "PHASE")]
     pub phase: Vec<Phase>,

@@ -88,13 +88,15 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
 }
 
 /// Above every token that can have been granted since the backup (S2). Those made of a leader's clock lie at most the
-/// headroom of a new log and a minute of skew ahead of now. Where a raised floor has put them further ahead they rise
-/// by one a grant, and a day's microseconds are more grants than any service makes between two backups.
+/// headroom of a new log and a minute of skew ahead of now; a second minute is left for those that a slightly raised
+/// floor adds one by one. Further ahead only a raised floor can have put them: there a day's microseconds are more
+/// grants than any service makes between two backups.
 fn token_floor(now_us: u64, backup: &State) -> Result<Token, Failure> {
     const MINUTE_US: u64 = 60 * 1_000_000;
     let by_clock_us = now_us + limits::TOKEN_HEADROOM_US + 2 * MINUTE_US;
     let last = backup.last_token().0;
-    let floor = if last < by_clock_us { by_clock_us } else { last + 24 * 60 * MINUTE_US };
+    let is_by_clock = last <= by_clock_us - MINUTE_US;
+    let floor = if is_by_clock { by_clock_us } else { last + 24 * 60 * MINUTE_US };
     let floor = Token(floor);
     let is_usable = floor.0 < limits::TOKEN_MAX - limits::TOKEN_HEADROOM_US;
     let why = "the backup's tokens are at the end of their range: no higher one can be granted";
@@ -116,4 +118,35 @@ fn text(restored: &Restored) -> String {
         restored.leases,
         restored.token_floor,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_US: u64 = 1_800_000_000_000_000;
+    const MINUTE_US: u64 = 60_000_000;
+
+    fn floor_after(last: u64) -> Result<u64, Failure> {
+        let backup = State::new().restored(LogId([1; 16]), Token(last + 1), 0);
+        assert_eq!(backup.last_token().0, last);
+        token_floor(NOW_US, &backup).map(|floor| floor.0)
+    }
+
+    #[test]
+    fn the_floor_passes_what_a_clock_or_a_raised_floor_can_have_granted_since() {
+        // By a clock: a new log's headroom and a minute of skew ahead, whatever the backup has seen.
+        for last in [0, NOW_US - 1, NOW_US + 6 * MINUTE_US] {
+            let floor = floor_after(last).ok().unwrap();
+            assert_eq!(floor, NOW_US + 7 * MINUTE_US);
+        }
+        // By a raised floor: many grants more than the backup has seen, however little it lies ahead.
+        for ahead_us in
+            [6 * MINUTE_US + 1, 7 * MINUTE_US - 1, 7 * MINUTE_US, 11 * 1_440 * MINUTE_US]
+        {
+            let floor = floor_after(NOW_US + ahead_us).ok().unwrap();
+            assert!(floor > NOW_US + ahead_us + 1_000_000_000, "{ahead_us}");
+        }
+        assert!(floor_after(limits::TOKEN_MAX - MINUTE_US).is_err(), "no room is left");
+    }
 }

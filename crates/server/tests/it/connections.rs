@@ -1,6 +1,7 @@
 //! Many connections, too many, and idle ones.
 
-use crate::harness::Bench;
+use crate::harness::{Bench, acquire_body};
+use serde_json::json;
 use sereno_server::Config;
 use std::time::Duration;
 use tokio::{
@@ -17,6 +18,42 @@ async fn ask(stream: &mut TcpStream) -> String {
     let mut answer = vec![0; 1_024];
     let length = stream.read(&mut answer).await.unwrap();
     String::from_utf8_lossy(&answer[..length]).into_owned()
+}
+
+/// Sends requests in one piece, as a client that does not wait for answers.
+async fn pipeline(bench: &Bench, requests: &[String]) -> TcpStream {
+    let mut stream = connect(bench).await;
+    stream.write_all(requests.concat().as_bytes()).await.unwrap();
+    stream
+}
+
+fn acquire_request(resource: &str, more: serde_json::Value) -> String {
+    let body = acquire_body(resource, more).to_string();
+    format!(
+        "POST /v1/locks/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// What arrives first. An answer that waits for the one behind it would take its whole wait.
+async fn first_answer(mut stream: TcpStream) -> String {
+    let mut answer = vec![0; 4_096];
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut answer)).await;
+    let length = read.expect("an answer does not wait for the next one").unwrap();
+    String::from_utf8_lossy(&answer[..length]).into_owned()
+}
+
+#[tokio::test]
+async fn an_answer_does_not_wait_for_the_request_behind_it() {
+    let bench = Bench::memory().await;
+    bench.grant("held").await;
+    let waits = acquire_request("held", json!({"waitTimeout": "20s"}));
+    let stream = pipeline(&bench, &[acquire_request("free", json!({})), waits.clone()]).await;
+    assert!(first_answer(stream).await.contains("\"state\":\"granted\""));
+    let watch = "GET /v1/watch HTTP/1.1\r\nhost: localhost\r\n\r\n".to_string();
+    let stream = pipeline(&bench, &[watch, waits]).await;
+    assert!(first_answer(stream).await.starts_with("HTTP/1.1 200"));
 }
 
 async fn rest(mut stream: TcpStream) -> String {
