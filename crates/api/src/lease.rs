@@ -1,6 +1,8 @@
 //! Writes by lease id, and ways to end one: `POST /v1/locks/{renew, renew-many, release, abandon, force-release}`.
 
-use crate::{AbandonedWas, ErrorCode, Millis, Outcome, Reason, RetryWith, default_namespace};
+use crate::{
+    AbandonedWas, ErrorCode, Millis, Outcome, Reason, RetryWith, default_namespace, object,
+};
 use serde::{Deserialize, Serialize};
 
 /// Names one holding and proves its ownership.
@@ -80,6 +82,7 @@ pub struct RenewManyRequest {
     pub namespace: String,
     /// 1 to 1,000 leases.
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1000))]
+    #[serde(deserialize_with = "object::each")]
     pub leases: Vec<LeaseRef>,
     /// Default: for each the TTL last granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,6 +18,7 @@ mod labels;
 mod lease;
 mod lock;
 mod namespace;
+mod object;
 mod problem;
 #[cfg(feature = "openapi")]
 mod schema;
@@ -42,6 +43,7 @@ pub use lock::{Holder, Lock, LockHolder, LockPage, LockRow, LockState, Waiter};
 pub use namespace::{
     Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest, ReplyMemory,
 };
+pub use object::Object;
 pub use problem::{InTheWay, Problem};
 pub use status::{Role, Status};
 pub use watch::{WatchEvent, WatchKind, WatchStart};

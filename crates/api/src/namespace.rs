@@ -1,6 +1,6 @@
 //! Namespaces: `GET, PUT /v1/namespaces/{name}` and `GET /v1/namespaces`.
 
-use crate::{Fencing, Millis};
+use crate::{Fencing, Millis, object};
 use serde::{Deserialize, Serialize};
 
 /// How much of the past a namespace remembers, so that a repeated request gets the same answer.
@@ -59,7 +59,11 @@ pub struct Policy {
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000000))]
     pub requests_per_second: Option<u64>,
     /// How much of the past is remembered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "object::optional"
+    )]
     pub reply_memory: Option<ReplyMemory>,
 }
 
@@ -72,6 +76,7 @@ pub struct PutNamespaceRequest {
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub expected_version: u64,
     /// The new policy.
+    #[serde(deserialize_with = "object::one")]
     pub policy: Policy,
     /// As in acquire.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,6 @@
 use crate::{
     command::Command,
     ids::{ClusterTime, Epoch, LogId, Position},
-    limits,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
@@ -154,14 +153,6 @@ impl Entry {
         let hash = EntryHash::of(&bytes);
         let head = Head { log_id, position: self.position, epoch: self.epoch, hash };
         SealedEntry { head, bytes: bytes.into() }
-    }
-
-    /// About the leader's wall clock, in microseconds since 1970, for people: the token clock, less what the first
-    /// leader of a new log adds to it.
-    pub fn wall_us(&self) -> u64 {
-        let is_of_first_leader = self.epoch == Epoch(1);
-        let headroom_us = if is_of_first_leader { limits::TOKEN_HEADROOM_US } else { 0 };
-        self.token_clock_us.saturating_sub(headroom_us)
     }
 
     /// Reads what [`Self::seal`] wrote; every byte must belong.

@@ -83,11 +83,16 @@ pub const COMMAND_BYTES_MAX: usize = 128 * 1_024;
 pub const INTAKE_ORDINARY_MAX: usize = 20_000;
 /// Renewals queued: one RenewMany of every process of a large fleet.
 pub const INTAKE_RENEWALS_MAX: usize = 20_000;
+/// Releases and abandons queued. What was taken is never dropped, so in a long outage, with clients that repeat
+/// theirs, only this bounds them; beyond it they are refused, and repeated later.
+pub const INTAKE_ENDINGS_MAX: usize = 200_000;
 /// Events that a node remembers for watchers who come back.
 pub const EVENTS_REMEMBERED_MAX: usize = 200_000;
 
 /// Bytes of an HTTP body.
 pub const BODY_BYTES_MAX: usize = 1_024 * 1_024;
+/// Bytes of all bodies that a door is reading, without what each connection has a buffer for.
+pub const BODIES_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 
 /// Rows in one page of a list.
 pub const PAGE_ROWS_MAX: usize = 1_000;
@@ -104,5 +109,5 @@ pub const WALL_US_MIN: u64 = 1_735_689_600_000_000;
 pub const WALL_US_MAX: u64 = 4_102_444_800_000_000;
 /// Tokens stay plain JSON numbers: below 2^53.
 pub const TOKEN_MAX: u64 = (1 << 53) - 1;
-/// Added to the token clock by the first announce of a new log and by a restore.
+/// So far ahead of the first leader's wall clock begin the tokens of a new log, and of a restored one.
 pub const TOKEN_HEADROOM_US: u64 = 5 * 60 * 1_000_000;

@@ -5,7 +5,7 @@ use crate::{
     State,
     command::{Acquire, Command, LeaseRef, Operation, Release, Renew},
     entry::{Announce, Body, Entry, EntryHash, Genesis, Writer},
-    ids::{LeaseId, LogId},
+    ids::{ClusterTime, Epoch, LeaseId, LogId, Position},
     limits,
     names::{Caller, Labels, NamespaceName, Owner, RequestId, ResourceName},
     outcome::Outcome,
@@ -14,6 +14,7 @@ use crate::{
 
 /// Where the token clock of tests begins: 2026-01-01, in microseconds.
 pub const TOKEN_CLOCK_US: u64 = 1_767_225_600_000_000;
+const LOG_ID: LogId = LogId([7; 16]);
 
 /// A state, and the pen that writes its log.
 #[derive(Debug)]
@@ -30,15 +31,30 @@ pub struct Scribe {
 }
 
 impl Scribe {
-    /// A new log with its first announce applied. Leases from 1 s.
+    /// A log with its first announce applied, whose wall clock has come to where its tokens begin. Leases from 1 s.
     pub fn new() -> Self {
-        let writer = Writer { node_id: "test".into(), start: 1 };
-        let (state, entries) = (State::new(), Vec::new());
-        let mut scribe = Self { state, entries, keep: false, writer, wall_us: TOKEN_CLOCK_US };
-        let log_id = LogId([7; 16]);
-        let genesis = Some(Genesis { log_id, min_ttl_ms: limits::TTL_MS_MIN });
-        scribe.write(0, Body::Announce(Announce { address: "test".into(), genesis }));
+        let genesis = Self::genesis();
+        let (state, writer) = (State::new(), genesis.writer.clone());
+        let (entries, wall_us) = (Vec::new(), TOKEN_CLOCK_US);
+        let mut scribe = Self { state, entries, keep: false, writer, wall_us };
+        let hash = genesis.seal(LOG_ID).head.hash;
+        scribe.push(genesis, hash);
+        scribe.wall_us = TOKEN_CLOCK_US;
         scribe
+    }
+
+    /// The first entry of every scribe's log.
+    pub fn genesis() -> Entry {
+        let genesis = Some(Genesis { log_id: LOG_ID, min_ttl_ms: limits::TTL_MS_MIN });
+        Entry {
+            position: Position(1),
+            epoch: Epoch(1),
+            writer: Writer { node_id: "test".into(), start: 1 },
+            time: ClusterTime(0),
+            token_clock_us: TOKEN_CLOCK_US - limits::TOKEN_HEADROOM_US,
+            previous: EntryHash::ZERO,
+            body: Body::Announce(Announce { address: "test".into(), genesis }),
+        }
     }
 
     /// The next entry, `after_ms` later.
@@ -46,7 +62,7 @@ impl Scribe {
         let head = self.state.head();
         let position = head.position.next();
         let epoch = match body {
-            Body::Announce(_) => crate::ids::Epoch(position.0),
+            Body::Announce(_) => Epoch(position.0),
             _ => head.epoch,
         };
         Entry {

@@ -9,7 +9,7 @@ use sereno_log::{
     conformance::Chain,
     sqlite::{self, Options, Severity},
 };
-use std::fs;
+use std::{fs, path::Path};
 
 #[test]
 fn opening_and_closing_an_empty_log_leaves_it_empty() {
@@ -21,6 +21,40 @@ fn opening_and_closing_an_empty_log_leaves_it_empty() {
         assert_eq!(wait(log.latest_snapshot()), Ok(None));
     }
     assert!(sqlite::inspect(&dir).expect("it can be examined").is_sound());
+}
+
+/// The same bytes in another file.
+fn replace(path: &Path) -> std::io::Result<()> {
+    let copy = path.with_extension("copy");
+    fs::copy(path, &copy)?;
+    fs::rename(copy, path)
+}
+
+#[test]
+fn a_folder_that_is_taken_away_under_a_log_stops_it() {
+    type Fault = fn(&Path) -> std::io::Result<()>;
+    let faults: [(&str, Fault); 6] = [
+        ("sereno.lock", |dir| fs::remove_dir_all(dir)),
+        ("sereno.lock", |dir| fs::rename(dir, dir.with_file_name("elsewhere"))),
+        ("sereno.lock", |dir| fs::remove_file(dir.join("sereno.lock"))),
+        ("log.db-wal", |dir| fs::remove_file(dir.join("log.db-wal"))),
+        ("log.db", |dir| replace(&dir.join("log.db"))),
+        ("HEAD", |dir| replace(&dir.join("HEAD"))),
+    ];
+    for (file, fault) in faults {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let dir = folder.path().join("data");
+        let log = sqlite::open(&dir, Options::default()).expect("it opens");
+        let head = append(&log, Head::EMPTY, 1);
+        assert_eq!(wait(log.flush()), Ok(()));
+        fault(&dir).expect("it is done");
+        let flushed = wait(log.flush());
+        assert!(
+            matches!(&flushed, Err(LogError::Storage(why)) if why.contains(file)),
+            "{file}: {flushed:?}"
+        );
+        assert_eq!(wait(log.head()), flushed.map(|()| head), "it has stopped for good");
+    }
 }
 
 #[test]

@@ -190,6 +190,7 @@ pub struct NodeHandle {
     pub(crate) messages: mpsc::UnboundedSender<Message>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) events: Arc<EventHub>,
+    pub(crate) failed: watch::Receiver<Option<String>>,
 }
 
 impl NodeHandle {
@@ -237,6 +238,23 @@ impl NodeHandle {
     /// What happened, as far back as this node remembers, and what happens next.
     pub fn events(&self) -> &Arc<EventHub> {
         &self.events
+    }
+
+    /// Returns, with a message, when the node has failed: its storage did, or the log is not what it was. Does not
+    /// return if the node stops as asked.
+    pub async fn failed(&self) -> String {
+        let mut failed = self.failed.clone();
+        if let Ok(failure) = failed.wait_for(Option::is_some).await
+            && let Some(message) = &*failure
+        {
+            return message.clone();
+        }
+        std::future::pending().await
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<String> {
+        self.failed.borrow().clone()
     }
 
     /// Stops: answers what is in flight, ends held calls with a retryable answer, resigns. Returns when done.

@@ -10,10 +10,6 @@ use sereno_core::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Releases and abandons queued. What was taken is never dropped, so in a long outage, with clients that repeat
-/// theirs, only this bounds them; beyond it they are refused, and repeated later.
-const INTAKE_ENDINGS_MAX: usize = 10 * limits::INTAKE_ORDINARY_MAX;
-
 /// One queued command.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -76,7 +72,7 @@ impl Intake {
             Kind::Renewal => {
                 self.renewals.insert((lease_deadline, self.arrivals), pending);
             }
-            Kind::Ending if self.endings.len() >= INTAKE_ENDINGS_MAX => return Err(Full),
+            Kind::Ending if self.endings.len() >= limits::INTAKE_ENDINGS_MAX => return Err(Full),
             Kind::Ending => self.endings.push_back(pending),
             Kind::Ordinary if self.ordinary_len >= limits::INTAKE_ORDINARY_MAX => return Err(Full),
             Kind::Ordinary => self.push_ordinary(pending),

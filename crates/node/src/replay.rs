@@ -79,7 +79,7 @@ pub async fn last_snapshot(log: &dyn Log) -> Result<(State, Option<Position>), R
     Ok((state, Some(position)))
 }
 
-/// Applies the log's entries after `state` until its head is `head`.
+/// Applies the log's entries after `state` until its head is `head`; `each` also gets the bytes of its entry.
 ///
 /// # Errors
 /// When the entries do not lead from the one to the other.
@@ -87,7 +87,7 @@ pub async fn to(
     log: &dyn Log,
     mut state: State,
     head: Head,
-    mut each: impl FnMut(LogId, Arc<EventBatch>),
+    mut each: impl FnMut(LogId, Arc<EventBatch>, usize),
 ) -> Result<State, ReplayError> {
     while state.head().position < head.position {
         let due = state.head().position.next();
@@ -98,7 +98,7 @@ pub async fn to(
         };
         for sealed in entries.iter().take_while(|entry| entry.head.position <= head.position) {
             let batch = apply(&mut state, sealed)?;
-            each(state.log_id(), Arc::new(batch));
+            each(state.log_id(), Arc::new(batch), sealed.bytes.len());
         }
     }
     if state.head() == head {
@@ -116,7 +116,7 @@ fn apply(state: &mut State, sealed: &SealedEntry) -> Result<EventBatch, ReplayEr
         position,
         hash: sealed.head.hash,
         time: entry.time,
-        wall_us: entry.wall_us(),
+        wall_us: entry.token_clock_us,
         revision: state.revision(),
         events: applied.events,
     })
@@ -133,7 +133,7 @@ pub(crate) fn from_snapshot_to(
 ) -> Result<State, ReplayError> {
     runtime.block_on(async {
         let (state, _) = last_snapshot(log).await?;
-        to(log, state, head, |_, _| {}).await
+        to(log, state, head, |_, _, _| {}).await
     })
 }
 

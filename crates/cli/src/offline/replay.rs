@@ -88,7 +88,7 @@ impl<'a> Replay<'a> {
             position: due,
             hash,
             time: entry.time,
-            wall_us: entry.wall_us(),
+            wall_us: entry.token_clock_us,
             revision: self.state.revision(),
             events: applied.events,
         }))

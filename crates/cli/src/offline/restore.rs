@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     let pause_ms = match (args.no_pause, args.pause) {
         (true, _) => 0,
         (false, Some(pause)) => u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
-        (false, None) => backup.longest_ttl_ms(),
+        (false, None) => backup.restore_pause_ms(),
     };
     let state = backup.restored(LogId(rand::rng().random()), floor, pause_ms);
     let snapshot = Snapshot { head: state.head(), bytes: state.to_snapshot().into() };

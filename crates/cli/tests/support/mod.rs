@@ -21,10 +21,15 @@ pub struct Service {
 
 impl Service {
     pub fn start(data: &Path) -> Self {
+        Self::start_with(data, Stdio::inherit())
+    }
+
+    pub fn start_with(data: &Path, errors: Stdio) -> Self {
         let mut child = Command::new(SERENO)
             .args(["serve", "--http", "127.0.0.1:0", "--log-level", "error", "--data"])
             .arg(data)
             .stdout(Stdio::piped())
+            .stderr(errors)
             .spawn()
             .unwrap();
         let mut line = String::new();

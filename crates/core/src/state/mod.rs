@@ -139,7 +139,10 @@ pub enum Misfit {
         found: ClusterTime,
     },
     /// The token clock lies beyond all tokens: the next grant could not be given one.
-    #[error("entry {position} says token clock {found}; tokens end at {}", limits::TOKEN_MAX)]
+    #[error(
+        "entry {position} says token clock {found}: no room for tokens below {}",
+        limits::TOKEN_MAX
+    )]
     TokenClock {
         /// Of the entry.
         position: Position,
@@ -232,7 +235,7 @@ impl State {
         if !time.contains(&entry.time) {
             return Err(Misfit::Time { position, before: self.time, found: entry.time });
         }
-        if entry.token_clock_us > limits::TOKEN_MAX {
+        if entry.token_clock_us > limits::TOKEN_MAX - limits::TOKEN_HEADROOM_US {
             return Err(Misfit::TokenClock { position, found: entry.token_clock_us });
         }
         let genesis = match &entry.body {
@@ -272,6 +275,9 @@ impl State {
         if let Some(genesis) = &announce.genesis {
             self.head.log_id = genesis.log_id;
             self.service_min_ttl_ms = genesis.min_ttl_ms;
+            // A floor, not a shift of the clock: the tokens of a log that lives on fall back to the wall clock, so
+            // that the next log's floor is above them even if its first leader's clock lags a minute (S2).
+            self.last_token = Token(entry.token_clock_us + limits::TOKEN_HEADROOM_US - 1);
         }
         self.head.epoch = entry.epoch;
         let address = announce.address.clone();

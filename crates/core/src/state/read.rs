@@ -151,12 +151,15 @@ impl State {
         Some(held.grant(claim, self.time))
     }
 
-    /// The longest lease that anybody may have been granted lately, and go on renewing: how long granting pauses
-    /// after a restore. A lease keeps its TTL when the policy is cut.
-    pub fn longest_ttl_ms(&self) -> u64 {
-        let allowed = self.namespaces.iter().map(|namespace| namespace.policy.max_ttl_ms);
+    /// How long granting pauses after a restore: the longest lease that anybody may have been granted lately, and go
+    /// on renewing (one keeps its TTL when the policy is cut), and the longest lock delay that may follow it.
+    pub fn restore_pause_ms(&self) -> u64 {
+        let policies = || self.namespaces.iter().map(|namespace| &namespace.policy);
+        let allowed = policies().map(|policy| policy.max_ttl_ms);
         let live = self.claims.values().map(|claim| claim.ttl_ms);
-        allowed.chain(live).max().expect("there is always the default namespace")
+        let lease_ms = allowed.chain(live).max().expect("there is always the default namespace");
+        let delay_ms = policies().map(|policy| policy.lock_delay_ms).max().unwrap_or(0);
+        lease_ms + delay_ms
     }
 
     /// Requests per second that a namespace allows; `None`: unbounded, or no such namespace.

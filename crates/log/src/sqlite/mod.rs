@@ -15,6 +15,7 @@ mod database;
 mod entries;
 mod examine;
 mod failure;
+mod files;
 mod folder;
 mod inspect;
 mod read_only;
@@ -95,6 +96,7 @@ pub fn open(dir: &Path, options: Options) -> Result<SqliteLog, LogError> {
         Checkpoints::start(dir, options.checkpoint_bytes)?,
         head_sender,
         stop.clone(),
+        dir,
     )?;
     let entries = Reader::start("log-entries", database::open_reader(dir)?, stop.clone())?;
     let snapshots = Reader::start("log-snapshots", database::open_reader(dir)?, stop.clone())?;

@@ -8,6 +8,7 @@ use super::{
     checkpoint::{Checkpoints, Due},
     entries,
     failure::Doing,
+    files::Files,
     side::{Mark, SideFile},
     state::LogState,
     tasks::Task,
@@ -20,6 +21,7 @@ use sereno_core::{
 };
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{
         Arc, OnceLock,
         mpsc::{Receiver, TryRecvError},
@@ -90,6 +92,7 @@ pub(super) struct Writer {
     /// The oldest first.
     tasks: VecDeque<Task>,
     checkpoints: Checkpoints,
+    files: Files,
 }
 
 impl Writer {
@@ -102,6 +105,7 @@ impl Writer {
         checkpoints: Checkpoints,
         head: watch::Sender<Head>,
         stop: Stop,
+        dir: &Path,
     ) -> Result<Self, LogError> {
         let mut writer = Self {
             connection,
@@ -112,9 +116,11 @@ impl Writer {
             uncertain: false,
             tasks: VecDeque::from([Task::Sweep]), // What a crash may have left.
             checkpoints,
+            files: Files::note(dir),
         };
         writer.change(0, |_, state| Ok((Some(state), ()))).map_err(Failed::into_error)?;
         writer.side.sync()?;
+        writer.files = Files::note(dir); // The WAL may have been created just now.
         Ok(writer)
     }
 
@@ -152,7 +158,7 @@ impl Writer {
                 let _ = reply.send(self.append(&expected, &entry));
             }
             Job::Flush { reply } => {
-                let _ = reply.send(self.working(|writer| writer.side.sync()));
+                let _ = reply.send(self.working(Self::flush));
             }
             Job::Save { snapshot, reply } => {
                 self.tasks.push_back(Task::save(snapshot, reply));
@@ -272,6 +278,11 @@ impl Writer {
             }
             Due::Finish => self.checkpoints.finish(&self.connection),
         }
+    }
+
+    fn flush(&mut self) -> Result<(), LogError> {
+        self.files.check()?;
+        self.side.sync()
     }
 
     pub(super) fn sync_side(&self) -> Result<(), LogError> {

@@ -8,7 +8,7 @@ use crate::{
     clock::{Mono, Now},
     events::{EventHub, Sink},
     handle::NodeHandle,
-    node::{Node, Rehearsal, Settings},
+    node::{Node, Recovered, Rehearsal, Settings},
     replay::{self, ReplayError},
 };
 use run::Driver;
@@ -83,7 +83,9 @@ pub async fn start(
     let (state, snapshot) = replay::last_snapshot(&*log).await?;
     let events = Arc::new(EventHub::after_state(&state));
     let head = log.head().await?;
-    let state = replay::to(&*log, state, head, |log_id, batch| {
+    let mut log_bytes = 0;
+    let state = replay::to(&*log, state, head, |log_id, batch, bytes| {
+        log_bytes += bytes as u64;
         events.push(log_id, &batch);
         sinks.iter().for_each(|sink| sink.applied(&batch));
     })
@@ -99,9 +101,10 @@ pub async fn start(
         snapshot_interval_ms: config.snapshot_interval.as_millis() as u64,
         snapshot_bytes: config.snapshot_bytes,
     };
-    let node = Node::new(settings, state, snapshot, clock.now());
+    let node = Node::new(settings, state, Recovered { snapshot, log_bytes }, clock.now());
     let (messages, inbox) = mpsc::unbounded_channel();
     let (background, from_background) = mpsc::unbounded_channel();
+    let (failure, failed) = watch::channel(None);
     let (status_sender, status) = watch::channel(node.status(clock.mono()));
     let driver = Driver {
         node,
@@ -122,9 +125,10 @@ pub async fn start(
         reads: BTreeMap::new(),
         next_read: 0,
         stopped: false,
+        failure,
     };
     tokio::spawn(driver.run());
-    Ok(NodeHandle { next_call: Arc::new(AtomicU64::new(1)), messages, status, events })
+    Ok(NodeHandle { next_call: Arc::new(AtomicU64::new(1)), messages, status, events, failed })
 }
 
 /// The process's clocks.

@@ -44,6 +44,8 @@ pub(super) struct Driver {
     pub(super) reads: BTreeMap<ReadId, ReadFn>,
     pub(super) next_read: u64,
     pub(super) stopped: bool,
+    /// Why it cannot go on.
+    pub(super) failure: watch::Sender<Option<String>>,
 }
 
 impl Driver {
@@ -52,11 +54,13 @@ impl Driver {
         let mut flusher = Task::spawn(flushes);
         let (mut messages, mut outputs) = (Vec::new(), Vec::new());
         let mut has_handles = true;
-        while !self.stopped {
+        while !self.stopped && self.failure.borrow().is_none() {
             let wake_at = self.wake_at();
             tokio::select! {
                 biased;
-                failed = &mut flusher.0 => panic!("{}", failed.expect("the flusher only returns")),
+                failed = &mut flusher.0 => {
+                    self.fail(failed.expect("the flusher only returns").to_string());
+                }
                 result = pending_or(&mut self.append) => {
                     self.append = None;
                     self.appended(result, &mut outputs);
@@ -90,18 +94,26 @@ impl Driver {
             self.carry_out(&mut outputs);
             self.publish_status();
         }
-        self.end(flusher).await;
+        if self.stopped {
+            self.end(flusher).await;
+        }
+    }
+
+    /// Ends this node: whoever waits for an answer learns that nobody knows.
+    fn fail(&self, message: String) {
+        tracing::error!(reason = %message, "this node cannot go on");
+        self.failure.send_replace(Some(message));
     }
 
     /// Whoever waits for the end finds the log free: it goes before the inbox is closed.
     async fn end(self, flusher: Task<LogError>) {
-        let Self { log, append, sinks, trimmer, mut inbox, .. } = self;
+        let Self { log, append, sinks, trimmer, mut inbox, failure, .. } = self;
         flusher.end().await;
         if let Some(trimmer) = trimmer {
             trimmer.end().await;
         }
         if let Err(error) = log.flush().await {
-            panic!("the log's last flush failed: {error}");
+            failure.send_replace(Some(format!("the log's last flush failed: {error}")));
         }
         drop((log, append, sinks));
         inbox.close();
@@ -192,7 +204,7 @@ impl Driver {
                     tracing::info!(epoch = self.node.state().head().epoch.0, "this node leads");
                     self.observer.leads(Duration::from_nanos(took_ns));
                 }
-                Output::Halt(message) => panic!("{message}"),
+                Output::Halt(message) => self.fail(message),
                 Output::Stopped => self.stopped = true,
             }
         }

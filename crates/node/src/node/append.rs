@@ -134,9 +134,8 @@ impl Node {
         let is_first = self.state.head() == Head::EMPTY;
         let Settings { new_log_id: log_id, min_ttl_ms, .. } = self.settings;
         let genesis = is_first.then_some(Genesis { log_id, min_ttl_ms });
-        let headroom_us = if is_first { limits::TOKEN_HEADROOM_US } else { 0 };
         let clock = ClusterClock::at_announce(self.state.time(), now.mono);
-        let tokens = TokenClock::new(now.wall_us + headroom_us, now.mono);
+        let tokens = TokenClock::new(now.wall_us, now.mono);
         let address = self.settings.address.clone();
         let body = Body::Announce(Announce { address, genesis });
         let stamps = Stamps { cluster: clock, tokens };

@@ -44,7 +44,7 @@ impl Node {
                 position: entry.position,
                 hash: sealed.head.hash,
                 time: entry.time,
-                wall_us: entry.wall_us(),
+                wall_us: entry.token_clock_us,
                 revision: self.state.revision(),
                 events,
             }),

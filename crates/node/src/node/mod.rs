@@ -66,6 +66,16 @@ pub struct Settings {
     pub snapshot_bytes: u64,
 }
 
+/// What the state at the start was made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovered {
+    /// Position of the snapshot it began with.
+    pub snapshot: Option<Position>,
+    /// Bytes of log since then. They count for the next snapshot: a node that is started again and again makes
+    /// one all the same.
+    pub log_bytes: u64,
+}
+
 /// A call as the node sees it.
 #[derive(Clone, Debug)]
 pub struct NodeCall {
@@ -223,14 +233,14 @@ pub struct Node {
 
 impl Node {
     /// A node whose state is that of the log's head as read at the start.
-    pub fn new(settings: Settings, state: State, snapshot: Option<Position>, now: Now) -> Self {
+    pub fn new(settings: Settings, state: State, recovered: Recovered, now: Now) -> Self {
         let snapshot = SnapshotPlan {
             at: now.mono.plus_ms(settings.snapshot_interval_ms),
-            bytes: 0,
+            bytes: recovered.log_bytes,
             rehearsed_bytes: 0,
             by_bytes: true,
             rehearsing: false,
-            position: snapshot,
+            position: recovered.snapshot,
             saved_at: None,
         };
         Self {

@@ -36,7 +36,7 @@ async fn traffic(node: &NodeHandle, from: u64) -> (Head, EntryHash) {
 }
 
 async fn check_replay(log: &dyn Log, (head, outcome_chain): (Head, EntryHash)) {
-    let state = replay::to(log, State::new(), head, |_, _| {}).await.expect("it leads there");
+    let state = replay::to(log, State::new(), head, |_, _, _| {}).await.expect("it leads there");
     assert_eq!(state.outcome_chain(), outcome_chain);
     state.check_invariants();
 }

@@ -85,9 +85,10 @@ async fn without_a_trim_the_whole_log_leads_to_the_snapshots_state() {
     node.stop().await;
     let log = place.open();
     let fresh = sereno_core::State::new();
-    let whole = sereno_node::replay::to(&*log, fresh, head, |_, _| {}).await.expect("it is whole");
+    let whole =
+        sereno_node::replay::to(&*log, fresh, head, |_, _, _| {}).await.expect("it is whole");
     let (state, _) = sereno_node::replay::last_snapshot(&*log).await.expect("it can be read");
-    let from = sereno_node::replay::to(&*log, state, head, |_, _| {}).await.expect("it goes on");
+    let from = sereno_node::replay::to(&*log, state, head, |_, _, _| {}).await.expect("it goes on");
     assert_eq!(whole.outcome_chain(), outcome_chain);
     assert_eq!(from.outcome_chain(), outcome_chain);
 }

@@ -211,6 +211,9 @@ pub(crate) async fn failed_with(handle: &NodeHandle, said: &str) -> bool {
     if tokio::time::timeout(Duration::from_secs(20), gone).await.is_err() {
         return false;
     }
+    if handle.failure().is_some_and(|message| message.contains(said)) {
+        return true;
+    }
     let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
     panics.iter().any(|message| message.contains(said))
 }

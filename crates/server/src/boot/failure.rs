@@ -16,7 +16,7 @@ impl Default for Failure {
 impl Failure {
     /// Only the first counts: what follows it is mostly its consequence.
     pub(super) fn report(&self, message: String) {
-        tracing::error!(%message, "the server cannot go on");
+        tracing::error!(reason = %message, "the server cannot go on");
         self.0.send_if_modified(|first| {
             let is_first = first.is_none();
             if is_first {

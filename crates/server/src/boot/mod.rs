@@ -137,7 +137,10 @@ impl Server {
 
     /// Returns, with a message, when something has failed that the server cannot do without.
     pub async fn failed(&self) -> String {
-        self.failure.wait().await
+        tokio::select! {
+            message = self.failure.wait() => message,
+            message = self.node.failed() => message,
+        }
     }
 
     /// Stops: takes nothing new, answers what is in flight, ends held calls with `UNAVAILABLE` and outcome
@@ -158,7 +161,7 @@ impl Server {
             audit.stop().await;
         }
         tracing::info!("stopped");
-        match self.failure.message() {
+        match self.failure.message().or(self.node.failure()) {
             Some(message) => Err(ServerError::Failed(message)),
             None => Ok(()),
         }

@@ -9,12 +9,16 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::{HeaderMap, header::CONTENT_TYPE};
 use serde::de::DeserializeOwned;
-use sereno_api::{ErrorCode, RetryWith};
+use sereno_api::{ErrorCode, Object, RetryWith};
 use sereno_core::limits;
 use std::{sync::Arc, time::Duration};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Of each body so much is not counted: its connection has a buffer of that size anyhow.
+const UNCOUNTED_BYTES: usize = 8 << 10;
 
 /// A request's JSON body.
 pub(super) struct Json<T>(pub(super) T);
@@ -22,11 +26,28 @@ pub(super) struct Json<T>(pub(super) T);
 impl<T: DeserializeOwned> FromRequest<Arc<Door>> for Json<T> {
     type Rejection = Refused;
 
-    async fn from_request(request: Request, _: &Arc<Door>) -> Result<Self, Refused> {
+    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, Refused> {
         check_content_type(request.headers())?;
-        let bytes = read(request.into_body()).await?;
-        parse(&bytes).map(Self)
+        let body = read(request.into_body(), &door.bodies).await?;
+        parse(&body.bytes).map(Self)
     }
+}
+
+/// Memory for the bodies of all connections together. Bytes are counted as they come, so that a slow sender holds
+/// only what it has sent.
+pub(super) struct Bodies(Semaphore);
+
+impl Default for Bodies {
+    fn default() -> Self {
+        Self(Semaphore::new(limits::BODIES_BYTES_MAX))
+    }
+}
+
+/// A body, and its share of the memory for bodies.
+#[derive(Debug)]
+struct Collected<'a> {
+    bytes: Bytes,
+    _share: Option<SemaphorePermit<'a>>,
 }
 
 /// Only JSON: what a web form can send by itself is refused, wherever the form stands.
@@ -40,11 +61,11 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
     Err(Refused::new(ErrorCode::UnsupportedMediaType, detail))
 }
 
-async fn read(body: Body) -> Result<Bytes, Refused> {
+async fn read(body: Body, bodies: &Bodies) -> Result<Collected<'_>, Refused> {
     if body.size_hint().lower() > limits::BODY_BYTES_MAX as u64 {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_TIMEOUT, collect(body)).await {
+    match tokio::time::timeout(BODY_TIMEOUT, collect(body, bodies)).await {
         Ok(result) => result,
         Err(_elapsed) => {
             let detail = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
@@ -54,9 +75,10 @@ async fn read(body: Body) -> Result<Bytes, Refused> {
     }
 }
 
-async fn collect(mut body: Body) -> Result<Bytes, Refused> {
+async fn collect(mut body: Body, bodies: &Bodies) -> Result<Collected<'_>, Refused> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
+    let mut share: Option<SemaphorePermit<'_>> = None;
     while let Some(frame) = body.frame().await {
         let broken = |error| Refused::invalid("body", format!("could not be read: {error}"));
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
@@ -69,13 +91,31 @@ async fn collect(mut body: Body) -> Result<Bytes, Refused> {
         } else {
             rest.extend_from_slice(&data);
         }
+        let counted = share.as_ref().map_or(0, SemaphorePermit::num_permits);
+        let uncounted = (first.len() + rest.len()).saturating_sub(UNCOUNTED_BYTES + counted);
+        if uncounted > 0 {
+            let bytes = u32::try_from(uncounted).expect("a body is small");
+            let more = bodies.0.try_acquire_many(bytes).map_err(|_| no_memory())?;
+            match &mut share {
+                Some(share) => share.merge(more),
+                None => share = Some(more),
+            }
+        }
     }
     if rest.is_empty() {
-        return Ok(first);
+        return Ok(Collected { bytes: first, _share: share });
     }
     let mut whole = BytesMut::from(first);
     whole.unsplit(rest);
-    Ok(whole.freeze())
+    Ok(Collected { bytes: whole.freeze(), _share: share })
+}
+
+fn no_memory() -> Refused {
+    let detail = "too many large bodies are under way".to_string();
+    Refused::new(ErrorCode::Overloaded, detail).with(|problem| {
+        problem.retry_with = Some(RetryWith::SameRequestId);
+        problem.retry_after_ms = Some(1_000);
+    })
 }
 
 fn too_large() -> Refused {
@@ -85,15 +125,11 @@ fn too_large() -> Refused {
 
 /// Parses; only what is wrong is looked at twice, to name the field.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
-    // The library would take an array for an object, its elements for the fields in order.
-    if bytes.trim_ascii_start().first() == Some(&b'[') {
-        return Err(Refused::invalid("body", "must be one JSON object, is an array"));
-    }
-    if let Ok(parsed) = serde_json::from_slice(bytes) {
+    if let Ok(Object(parsed)) = serde_json::from_slice(bytes) {
         return Ok(parsed);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let error = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+    let error = match serde_path_to_error::deserialize::<_, Object<T>>(&mut deserializer) {
         Err(error) => error,
         Ok(_) => {
             let rest = deserializer.end().err().map_or_else(String::new, |error| error.to_string());
@@ -122,7 +158,7 @@ fn named_field(message: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sereno_api::{AcquireRequest, RenewManyRequest};
+    use sereno_api::{AcquireRequest, PutNamespaceRequest, RenewManyRequest};
 
     fn field_of<T: DeserializeOwned>(text: &str) -> (String, String) {
         let Err(refused) = parse::<T>(text.as_bytes()) else { panic!("{text} was taken") };
@@ -155,6 +191,12 @@ mod tests {
         }
         let many = r#"{"leases":[{"resource":"a","leaseId":"b"},{"resource":5,"leaseId":"b"}]}"#;
         assert_eq!(field_of::<RenewManyRequest>(many).0, "leases[1].resource");
+        let arrays = r#"{"leases":[["a","0123456789abcdef0123456789abcdef"]]}"#;
+        assert_eq!(field_of::<RenewManyRequest>(arrays).0, "leases[0]");
+        let policy = r#"{"expectedVersion":0,"policy":[null,"30s"]}"#;
+        assert_eq!(field_of::<PutNamespaceRequest>(policy).0, "policy");
+        let memory = r#"{"expectedVersion":0,"policy":{"replyMemory":["90s","5m",10]}}"#;
+        assert_eq!(field_of::<PutNamespaceRequest>(memory).0, "policy.replyMemory");
     }
 
     #[tokio::test]
@@ -166,17 +208,38 @@ mod tests {
             );
             Body::from_stream(stream)
         };
-        assert_eq!(read(pieces(3, 1_000)).await.unwrap().len(), 3_000);
+        let bodies = Bodies::default();
+        assert_eq!(read(pieces(3, 1_000), &bodies).await.unwrap().bytes.len(), 3_000);
         let full = limits::BODY_BYTES_MAX / 1_024;
-        assert_eq!(read(pieces(1_024, full)).await.unwrap().len(), limits::BODY_BYTES_MAX);
-        let error = read(pieces(1_025, full)).await.unwrap_err();
+        let whole = read(pieces(1_024, full), &bodies).await.unwrap();
+        assert_eq!(whole.bytes.len(), limits::BODY_BYTES_MAX);
+        drop(whole);
+        let error = read(pieces(1_025, full), &bodies).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::TooLarge);
+
+        // All connections together: what is too much is refused at once, and what ends makes room.
+        let piece = limits::BODY_BYTES_MAX / 2;
+        let mut held = Vec::new();
+        let error = loop {
+            match read(pieces(2, piece), &bodies).await {
+                Ok(body) => held.push(body),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.code(), ErrorCode::Overloaded);
+        assert_eq!(held.len(), limits::BODIES_BYTES_MAX / (2 * piece - UNCOUNTED_BYTES));
+        held.pop();
+        read(pieces(2, piece), &bodies).await.unwrap();
+        read(pieces(1, 1_000), &bodies).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_ends_is_given_up() {
         let body =
             Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-        assert_eq!(read(body).await.unwrap_err().code(), ErrorCode::RequestTimeout);
+        assert_eq!(
+            read(body, &Bodies::default()).await.unwrap_err().code(),
+            ErrorCode::RequestTimeout
+        );
     }
 }

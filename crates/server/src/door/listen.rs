@@ -6,7 +6,12 @@ use futures_util::future::{Either, Ready, ready};
 use hyper::{Request, Response, body::Incoming, server::conn::http1};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::net::sockopt;
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -16,6 +21,8 @@ use tower_service::Service as _;
 
 /// Bytes of a request head.
 const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Of each connection: what has arrived and was not asked for yet.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Header fields of a request.
 const HEAD_FIELDS_MAX: usize = 64;
 /// A peer that is silent is asked after this time, and then so often, this many times.
@@ -84,7 +91,10 @@ async fn accept(
     http.timer(TokioTimer::new())
         .header_read_timeout(idle_timeout)
         .max_header_size(HEAD_BYTES_MAX)
-        .max_headers(HEAD_FIELDS_MAX);
+        .max_headers(HEAD_FIELDS_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        // A clock before 1970 cannot be written there.
+        .auto_date_header(SystemTime::now() >= UNIX_EPOCH);
     let full_house = full_house();
     loop {
         let accepted = tokio::select! {

@@ -48,6 +48,7 @@ pub(crate) struct Door {
     /// Tells open watches to end.
     pub(crate) phase: signal::Receiver<Phase>,
     pub(crate) started: Instant,
+    bodies: body::Bodies,
     names: CommonNames,
 }
 
@@ -70,6 +71,7 @@ impl Door {
             anonymous: Caller::new("").expect("empty is anonymous"),
             default: NamespaceName::new(NamespaceName::DEFAULT).expect("the default is valid"),
         };
-        Self { node, log, metrics, audit, hosts, phase, started: Instant::now(), names }
+        let (started, bodies) = (Instant::now(), body::Bodies::default());
+        Self { node, log, metrics, audit, hosts, phase, started, bodies, names }
     }
 }

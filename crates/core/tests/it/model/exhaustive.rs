@@ -1,7 +1,7 @@
 //! All histories of up to five commands over two clients and one resource, with the passing of time as one of the
 //! choices: each entry's outcomes, settled waits and events are the reference's, and the invariants hold after it.
 
-use super::{acts, reference::Reference, world};
+use super::{acts, reference::Reference};
 use sereno_core::{
     Applied, State,
     command::{
@@ -80,7 +80,7 @@ impl Run {
     fn new(policy: &Policy) -> Self {
         let scribe = Scribe::new();
         let mut reference = Reference::new();
-        reference.apply(&world::first_entry(&scribe));
+        reference.apply(&Scribe::genesis());
         let (leases, token, claim) = ([None; 2], Token(1), ObjectId(0));
         let mut run = Self { scribe, reference, drawn: 0, leases, token, claim };
         let (namespace, policy) = (default_namespace(), policy.clone());

@@ -159,6 +159,7 @@ impl Reference {
             Body::Announce(announce) => {
                 if let Some(genesis) = &announce.genesis {
                     self.min_ttl_ms = genesis.min_ttl_ms;
+                    self.last_token = self.clock + 5 * 60 * 1_000_000 - 1;
                 }
             }
             Body::Resign => {}

@@ -56,8 +56,7 @@ impl World {
         let mut scribe = Scribe::new();
         scribe.keep = true;
         let mut reference = Reference::new();
-        let genesis = first_entry(&scribe);
-        reference.apply(&genesis);
+        reference.apply(&Scribe::genesis());
         let begin = copy(&scribe.state);
         let mut world = Self {
             scribe,
@@ -238,15 +237,6 @@ impl World {
         }
         self.twins.clear();
     }
-}
-
-/// What the scribe wrote first.
-pub(super) fn first_entry(scribe: &Scribe) -> Entry {
-    let mut fresh = Scribe::new();
-    fresh.state = State::new();
-    let genesis =
-        Some(sereno_core::entry::Genesis { log_id: scribe.state.log_id(), min_ttl_ms: 1_000 });
-    fresh.entry(0, Body::Announce(sereno_core::entry::Announce { address: "test".into(), genesis }))
 }
 
 /// The same state, by way of its snapshot.

@@ -163,18 +163,26 @@ fn namespaces_are_listed_by_name_and_counted() {
 }
 
 /// A restore grants nothing for the longest TTL: a lease keeps its own when the policy is cut, and may have been
-/// renewed after the backup.
+/// renewed after the backup. A lock delay comes on top.
 #[test]
-fn the_longest_ttl_counts_live_leases_and_not_only_policies() {
+fn the_pause_of_a_restore_counts_live_leases_and_lock_delays() {
     let mut scribe = Scribe::new();
     let mut long = acquire("a", 1);
     long.lease_ttl_ms = Some(600_000);
     scribe.run(Operation::Acquire(long));
     let short = Policy { default_ttl_ms: 5_000, max_ttl_ms: 20_000, ..Policy::default() };
     scribe.run(put(NamespaceName::DEFAULT, 1, short));
-    assert_eq!(scribe.state.longest_ttl_ms(), 600_000);
+    assert_eq!(scribe.state.restore_pause_ms(), 600_000);
     let Ok(Done::Renewed(renewed)) = scribe.run(renew("a", 1)).result else { panic!() };
     assert_eq!(renewed.expires_in_ms, 600_000);
     scribe.run(release("a", 1));
-    assert_eq!(scribe.state.longest_ttl_ms(), 20_000);
+    assert_eq!(scribe.state.restore_pause_ms(), 20_000);
+    let delaying = Policy {
+        lock_delay_ms: 3_000,
+        default_ttl_ms: 5_000,
+        max_ttl_ms: 10_000,
+        ..Policy::default()
+    };
+    scribe.run(put("shop", 0, delaying));
+    assert_eq!(scribe.state.restore_pause_ms(), 23_000);
 }

@@ -7,7 +7,7 @@ pub(super) use super::asks::*;
 use crate::{
     clock::{Mono, Now},
     handle::{Reply, Undecided},
-    node::{CallId, Input, Node, Output, ReadId, Settings},
+    node::{CallId, Input, Node, Output, ReadId, Recovered, Settings},
 };
 use sereno_core::{
     State,
@@ -99,7 +99,7 @@ impl World {
             learn(&mut truth, &mut outcomes, entry);
         }
         Self {
-            node: Node::new(settings, state, None, now),
+            node: Node::new(settings, state, Recovered::default(), now),
             log,
             now,
             sent: None,
