@@ -8,6 +8,9 @@ mod control;
 mod member;
 mod ports;
 mod process;
+mod scratch;
+
+pub use scratch::scratch_folder;
 
 use member::Member;
 use std::{

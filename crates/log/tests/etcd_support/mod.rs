@@ -12,47 +12,41 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tempfile::TempDir;
 
 /// A cluster that no test does harm to.
 pub fn shared() -> &'static Cluster {
-    static SHARED: LazyLock<Cluster> =
-        LazyLock::new(|| start(&shared_folder(), Options::default()));
+    static SHARED: LazyLock<Cluster> = LazyLock::new(|| start(&scratch(), Options::default()));
     &SHARED
-}
-
-/// Named after this process. What is never dropped removes nothing either: so the first to come removes what
-/// processes that have ended left behind.
-fn shared_folder() -> PathBuf {
-    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("etcd");
-    std::fs::create_dir_all(&all).expect("a folder can be made");
-    for folder in std::fs::read_dir(&all).expect("it lists") {
-        let folder = folder.expect("it lists");
-        if !Path::new("/proc").join(folder.file_name()).exists() {
-            // Somebody else may remove it just now.
-            let _ = std::fs::remove_dir_all(folder.path());
-        }
-    }
-    all.join(std::process::id().to_string())
-}
-
-fn start(folder: &Path, options: Options) -> Cluster {
-    let started = Cluster::start(folder, options);
-    started.expect("etcd starts (Debian packages etcd-server and etcd-client)")
 }
 
 /// A cluster of one test.
 pub struct Own {
     pub cluster: Cluster,
-    /// After the cluster: its processes have ended by then.
-    pub folder: TempDir,
+    pub folder: PathBuf,
 }
 
 impl Own {
     pub fn start(options: Options) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        Self { cluster: start(folder.path(), options), folder }
+        let folder = scratch();
+        Self { cluster: start(&folder, options), folder }
     }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        (0..self.cluster.endpoints().len()).for_each(|member| self.cluster.kill(member));
+        // If it stays, a later test removes it.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn scratch() -> PathBuf {
+    sereno_etcd_dev::scratch_folder().expect("a folder can be made")
+}
+
+fn start(folder: &Path, options: Options) -> Cluster {
+    let started = Cluster::start(folder, options);
+    started.expect("etcd starts (Debian packages etcd-server and etcd-client)")
 }
 
 /// A prefix that no other log of this cluster has.

@@ -99,6 +99,8 @@ async fn accept(listener: TcpListener, member: String, shared: Arc<Shared>) {
             continue;
         }
         let Ok(server) = TcpStream::connect(&member).await else { continue };
+        let at_once = [&client, &server].map(|stream| stream.set_nodelay(true));
+        at_once.into_iter().for_each(|set| set.expect("a socket takes the option"));
         tokio::spawn(carry(client, server, Arc::clone(&shared)));
     }
 }
