@@ -77,6 +77,8 @@ pub const FORGET_RECORDS_MAX: usize = 4_096;
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// Bytes of one entry's batch. etcd takes 1.5 MiB a request; a third of that leaves room and keeps p99 low.
 pub const BATCH_BYTES_MAX: usize = 512 * 1_024;
+/// Bytes of one entry: its batch, and what every entry has.
+pub const ENTRY_BYTES_MAX: usize = BATCH_BYTES_MAX + 16 * 1_024;
 /// Bytes of one encoded command.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1_024;
 /// Calls of the ordinary kind queued for the next entries; beyond it they are refused as overload.

@@ -26,8 +26,10 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod etcd;
 mod fit;
 pub mod memory;
+pub mod presence;
 mod record;
 pub mod sqlite;
 

@@ -1,0 +1,174 @@
+//! Between a log and its etcd: makes on purpose everything that can become of an append on its way.
+//!
+//! What a client sends is passed on only while nothing is planned; a plan is carried out on the next bytes that a
+//! connection carries. The client's connection is closed then: it sees that at once, and never an answer.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+    task::JoinHandle,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    Pass,
+    /// The request arrives, its answer does not.
+    ReplyLost,
+    /// The request does not arrive.
+    Lost,
+    /// The request arrives when [`Proxy::let_late_arrive`] says so.
+    Late,
+    /// Every connection is closed, and none is accepted, until it is taken back.
+    Closed,
+}
+
+/// Stands for one or several members; each has a port of its own.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    plan: watch::Sender<Plan>,
+    late: Mutex<Vec<Late>>,
+}
+
+struct Late {
+    bytes: Vec<u8>,
+    to: OwnedWriteHalf,
+    answers: OwnedReadHalf,
+}
+
+impl Proxy {
+    pub async fn start(members: &[String]) -> Self {
+        let shared =
+            Arc::new(Shared { plan: watch::channel(Plan::Pass).0, late: Mutex::default() });
+        let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
+        for member in members {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+            addresses.push(listener.local_addr().expect("it has an address"));
+            tasks.push(tokio::spawn(accept(listener, member.clone(), Arc::clone(&shared))));
+        }
+        Self { shared, addresses, tasks }
+    }
+
+    pub fn endpoints(&self) -> Vec<String> {
+        self.addresses.iter().map(SocketAddr::to_string).collect()
+    }
+
+    pub fn plan(&self, plan: Plan) {
+        self.shared.plan.send_replace(plan);
+    }
+
+    /// Returns when they have been answered, which nobody hears.
+    pub async fn let_late_arrive(&self) {
+        let late = std::mem::take(&mut *self.shared.late.lock().expect("no panic"));
+        for Late { bytes, mut to, mut answers } in late {
+            to.write_all(&bytes).await.expect("etcd takes it");
+            // Settings and windows may be acknowledged first; the answer to a transaction is longer than those.
+            let mut buffer = [0; 4096];
+            let mut answered = 0;
+            while answered < 40 {
+                let read = answers.read(&mut buffer).await.expect("etcd answers");
+                assert!(read > 0, "etcd hung up");
+                answered += read;
+            }
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn accept(listener: TcpListener, member: String, shared: Arc<Shared>) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else { return };
+        if *shared.plan.borrow() == Plan::Closed {
+            continue;
+        }
+        let Ok(server) = TcpStream::connect(&member).await else { continue };
+        let at_once = [&client, &server].map(|stream| stream.set_nodelay(true));
+        at_once.into_iter().for_each(|set| set.expect("a socket takes the option"));
+        tokio::spawn(carry(client, server, Arc::clone(&shared)));
+    }
+}
+
+async fn carry(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let mut plan = shared.plan.subscribe();
+    let (mut asked, mut answered) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    loop {
+        tokio::select! {
+            biased;
+            () = closed(&mut plan) => return,
+            read = from_client.read(&mut asked) => {
+                let count = read.unwrap_or(0);
+                if count == 0 {
+                    return;
+                }
+                let bytes = &asked[..count];
+                // An append is a longer request than pings, acknowledgements and reads are.
+                let is_append = count > 300;
+                let now = *shared.plan.borrow();
+                let planned = match now {
+                    Plan::ReplyLost | Plan::Lost | Plan::Late if !is_append => Plan::Pass,
+                    plan => plan,
+                };
+                if planned != Plan::Pass && planned != Plan::Closed {
+                    shared.plan.send_replace(Plan::Pass);
+                }
+                match planned {
+                    Plan::Closed | Plan::Lost => return,
+                    Plan::Pass => if to_server.write_all(bytes).await.is_err() { return },
+                    Plan::ReplyLost => {
+                        let late = Late { bytes: bytes.into(), to: to_server, answers: from_server };
+                        return lose_reply(late).await;
+                    }
+                    Plan::Late => {
+                        let late = Late { bytes: bytes.into(), to: to_server, answers: from_server };
+                        shared.late.lock().expect("no panic").push(late);
+                        return;
+                    }
+                }
+            }
+            read = from_server.read(&mut answered) => {
+                let count = read.unwrap_or(0);
+                if count == 0 || to_client.write_all(&answered[..count]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn closed(plan: &mut watch::Receiver<Plan>) {
+    // The sender lives as long as the connection.
+    let _ = plan.wait_for(|plan| *plan == Plan::Closed).await;
+}
+
+/// The client hears nothing, and is disconnected when etcd has answered.
+async fn lose_reply(mut late: Late) {
+    if late.to.write_all(&late.bytes).await.is_ok() {
+        let mut buffer = [0; 4096];
+        let mut answered = 0;
+        while answered < 40 {
+            match late.answers.read(&mut buffer).await {
+                Ok(read) if read > 0 => answered += read,
+                _ => return,
+            }
+        }
+    }
+}
