@@ -18,6 +18,7 @@ fn call(operation: Operation) -> Call {
         born_at: None,
         deadline: Instant::now() + Duration::from_secs(60),
         hold: Duration::from_secs(20),
+        is_passed: false,
     }
 }
 
@@ -48,6 +49,7 @@ async fn main() {
         min_ttl_ms: 1_000,
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
+        shared: None,
     };
     let node = driver::start(Arc::new(MemoryLog::new()), config, Vec::new(), Arc::new(())).await;
     let node = node.expect("an empty log is sound");

@@ -79,6 +79,13 @@ impl EventHub {
         Self { recent: Mutex::new(recent), wake: Notify::new() }
     }
 
+    /// The node has gone on from a snapshot: what lies before it is not known.
+    pub(crate) fn jump(&self, state: &State) {
+        let fresh = Self::after_state(state);
+        *self.recent() = fresh.recent.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.wake.notify_waiters();
+    }
+
     fn recent(&self) -> MutexGuard<'_, Recent> {
         // A panic elsewhere stops the process; what is kept here is whole at every moment.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
@@ -142,6 +149,10 @@ pub trait Sink: Send + Sync + 'static {
     /// Called for every entry, in order, from the last snapshot's position on at each start: those seen before
     /// come again and have to be recognised by position. Must not block.
     fn applied(&self, batch: &Arc<EventBatch>);
+
+    /// The node goes on from a snapshot at this position: entries before it, back to the last one applied, were not
+    /// seen here.
+    fn jumped(&self, _position: Position) {}
 
     /// Returns when everything up to `position` is durable. A snapshot, and so a trim, waits for this.
     ///

@@ -1,6 +1,7 @@
 //! The node as its doors see it: calls in, replies out, reads, events, status. Knows no protocol.
 
 use crate::{events::EventHub, node::CallId};
+use borsh::{BorshDeserialize, BorshSerialize};
 use sereno_core::{
     State,
     command::Operation,
@@ -33,10 +34,12 @@ pub struct Call {
     pub deadline: Instant,
     /// How long an answer `Waiting` is held back in the hope of a grant.
     pub hold: Duration,
+    /// Another node has passed it on to this one: it is not passed on again.
+    pub is_passed: bool,
 }
 
 /// What became of a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, BorshSerialize, BorshDeserialize)]
 pub enum Reply {
     /// The log decided.
     Decided(Outcome),
@@ -45,7 +48,7 @@ pub enum Reply {
 }
 
 /// Why there is no outcome. Each says whether the command can have been applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Undecided {
     /// Certainly not applied: the intake is full.
     Overloaded {
@@ -77,7 +80,7 @@ pub enum Undecided {
     /// One encoded command is above 128 KiB.
     TooLarge {
         /// Its size.
-        bytes: usize,
+        bytes: u64,
     },
 }
 
@@ -158,8 +161,46 @@ pub struct Status {
     pub paused_ms: u64,
     /// Trimming is held: a rehearsal differed twice.
     pub trim_held: bool,
-    /// Calls queued before the next append.
+    /// Calls queued before the next append, or passed to the leader.
     pub intake: u64,
+    /// Whom the log names as leader.
+    pub leader: Option<LeaderView>,
+    /// Since a node that follows heard of the leader over its link; `None`: there is no link.
+    pub leader_heard_ms: Option<u64>,
+    /// Since the log moved, as far as seen here.
+    pub silent_ms: u64,
+    /// The other nodes that share the log.
+    pub peers: Vec<Peer>,
+}
+
+/// A leader as the log names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderView {
+    /// Its id.
+    pub node_id: String,
+    /// Where it can be reached.
+    pub address: String,
+    /// Position of its announce.
+    pub epoch: Position,
+}
+
+/// Another node, as its presence record tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its id.
+    pub node_id: String,
+    /// Where it can be reached.
+    pub address: String,
+    /// Of its program.
+    pub version: String,
+    /// The highest level that it understands.
+    pub level_max: u32,
+    /// Up to where it has applied the log.
+    pub position: Position,
+    /// Since it heard of the leader over its link.
+    pub leader_heard_ms: Option<u64>,
+    /// Since its record changed.
+    pub silent_ms: u64,
 }
 
 /// Gets the state, or why it cannot.
@@ -178,8 +219,10 @@ pub(crate) enum Message {
     Read {
         consistency: Consistency,
         deadline: Instant,
+        is_passed: bool,
         read: ReadFn,
     },
+    Reached,
     Stop,
 }
 
@@ -218,16 +261,44 @@ impl NodeHandle {
         deadline: Instant,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<(T, ReadAt), Undecided> {
+        self.read_for(false, consistency, deadline, read).await
+    }
+
+    /// For another node: how far the log goes, by an append sent after this call arrived.
+    pub(crate) async fn barrier(&self, deadline: Instant) -> Result<Position, Undecided> {
+        let read = |state: &State| state.head().position;
+        let read = self.read_for(true, Consistency::Consistent, deadline, read).await;
+        read.map(|(position, _)| position)
+    }
+
+    async fn read_for<T: Send + 'static>(
+        &self,
+        is_passed: bool,
+        consistency: Consistency,
+        deadline: Instant,
+        read: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<(T, ReadAt), Undecided> {
         let (send, answer) = oneshot::channel();
         let read: ReadFn = Box::new(move |state| {
             let result = state.map(|(state, at)| (read(state), at));
             // Nobody listens any more: fine.
             let _ = send.send(result);
         });
-        if self.messages.send(Message::Read { consistency, deadline, read }).is_err() {
+        if self.messages.send(Message::Read { consistency, deadline, is_passed, read }).is_err() {
             return Err(stopped());
         }
         answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// A grant of this node reached nobody.
+    pub(crate) fn unheard(&self, claim: ObjectId) {
+        // A node that has stopped needs no telling.
+        let _ = self.messages.send(Message::Unheard(claim));
+    }
+
+    /// Another node has reached this one over its link.
+    pub(crate) fn reached(&self) {
+        let _ = self.messages.send(Message::Reached);
     }
 
     /// The node's condition now, and a way to wait for changes.
@@ -306,7 +377,7 @@ impl Message {
                 let _ = reply.send(Reply::Undecided(stopped()));
             }
             Self::Read { read, .. } => read(Err(stopped())),
-            Self::Cancelled(_) | Self::Unheard(_) | Self::Stop => {}
+            Self::Cancelled(_) | Self::Unheard(_) | Self::Reached | Self::Stop => {}
         }
     }
 }

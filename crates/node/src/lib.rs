@@ -8,5 +8,5 @@ pub mod events;
 pub mod handle;
 mod intake;
 pub mod node;
+pub mod peer;
 pub mod replay;
-mod status;

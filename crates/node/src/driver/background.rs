@@ -1,15 +1,15 @@
 //! What runs beside the loop: rehearsals and reloads on threads of their own, trims, and the log's flushes.
 
-use super::run::Driver;
+use super::{link::Link, run::Driver};
 use crate::{
-    node::{HEARTBEAT_MS, Input, Rehearsal},
-    replay,
+    node::{Fetched, HEARTBEAT_MS, Input, Presence, Rehearsal},
+    replay::{self, ReplayError},
 };
 use sereno_core::{
     entry::{EntryHash, Head},
     ids::Position,
 };
-use sereno_log::{Log, LogError};
+use sereno_log::{Log, LogError, Read};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -19,6 +19,9 @@ use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 /// How often the log makes its own checks durable.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(HEARTBEAT_MS);
+
+/// Bytes of log that a node which follows reads at once.
+const FETCH_BYTES: usize = 4 << 20;
 
 /// What a background thread comes to: an input for the node, or why going on would be wrong.
 pub(super) type FromBackground = Result<Input, String>;
@@ -81,6 +84,64 @@ impl Driver {
         });
     }
 
+    /// Reads on once there is something, or after a while.
+    pub(super) fn fetch(&mut self, from: Position) {
+        let (log, inputs) = (self.log.clone(), self.background.clone());
+        let snapshot_log = self.log.clone();
+        self.fetcher = Some(Task::spawn(async move {
+            log.wait_past(Position(from.0 - 1)).await;
+            let come = match log.read(from, FETCH_BYTES).await {
+                Ok(Read::Entries(entries)) => Ok(Fetched::Entries(entries)),
+                Ok(Read::Trimmed { .. }) => newest_snapshot(snapshot_log).await,
+                Err(error) => failed_fetch(error),
+            };
+            // A driver that is gone needs no entries.
+            let _ = inputs.send(come.map(Input::Fetched));
+        }));
+    }
+
+    /// The state is another one: whoever follows it begins anew.
+    pub(super) fn jumped(&self) {
+        let state = self.node.state();
+        tracing::warn!(
+            position = state.head().position.0,
+            "the log was trimmed: on from a snapshot"
+        );
+        self.events.jump(state);
+        self.sinks.iter().for_each(|sink| sink.jumped(state.head().position));
+    }
+
+    pub(super) fn link_to(&mut self, leader: Option<String>) {
+        let Some(shared) = &self.shared else { return };
+        let inputs = self.background.clone();
+        self.link = leader.map(|address| Link::to(address, shared.dial.clone(), inputs));
+    }
+
+    /// Rewrites the record and reads all. One at a time: what is slower than a second is an old record anyhow.
+    pub(super) fn publish(&mut self, record: &Presence) {
+        let Some(shared) = &self.shared else { return };
+        if self.publisher.as_ref().is_some_and(|task| !task.0.is_finished()) {
+            return;
+        }
+        let (presence, inputs) = (shared.presence.clone(), self.background.clone());
+        let (id, bytes) = (record.node_id.clone(), borsh::to_vec(record));
+        self.publisher = Some(Task::spawn(async move {
+            let bytes = bytes.expect("a record can be encoded");
+            if let Err(error) = presence.publish(&id, bytes.into()).await {
+                tracing::debug!(%error, "the presence record was not written");
+            }
+            match presence.list().await {
+                Ok(present) => {
+                    // One of a newer version may not be understood; it is not there for this node.
+                    let records =
+                        present.iter().filter_map(|it| borsh::from_slice(&it.record).ok());
+                    let _ = inputs.send(Ok(Input::Present(records.collect())));
+                }
+                Err(error) => tracing::debug!(%error, "the presence records were not read"),
+            }
+        }));
+    }
+
     pub(super) fn trim(&mut self, position: Position) {
         let log = self.log.clone();
         // One before that is still under way goes on in the engine.
@@ -90,6 +151,21 @@ impl Driver {
                 Err(error) => tracing::warn!(%error, "the log was not trimmed"),
             }
         }));
+    }
+}
+
+async fn newest_snapshot(log: Arc<dyn Log>) -> Result<Fetched, String> {
+    match replay::last_snapshot(&*log).await {
+        Ok((state, _)) => Ok(Fetched::Snapshot(Box::new(state))),
+        Err(ReplayError::Log(error)) => failed_fetch(error),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn failed_fetch(error: LogError) -> Result<Fetched, String> {
+    match error {
+        LogError::Storage(_) | LogError::Damaged(_) => Err(error.to_string()),
+        error => Ok(Fetched::Failed(error.to_string())),
     }
 }
 

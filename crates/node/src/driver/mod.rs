@@ -2,7 +2,10 @@
 //! or a source of randomness.
 
 mod background;
+mod link;
 mod run;
+
+pub use link::{Dial, Stream, serve_link};
 
 use crate::{
     clock::{Mono, Now},
@@ -12,8 +15,8 @@ use crate::{
     replay::{self, ReplayError},
 };
 use run::Driver;
-use sereno_core::{entry::Writer, ids::LogId};
-use sereno_log::{Append, Log, LogError};
+use sereno_core::{LEVEL_MAX, entry::Writer, ids::LogId};
+use sereno_log::{Append, Log, LogError, presence::Presence};
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicU64},
@@ -37,13 +40,32 @@ pub struct Config {
     pub snapshot_interval: Duration,
     /// or after so many bytes of log.
     pub snapshot_bytes: u64,
+    /// What it needs where other nodes share the log; `None`: it is alone on it.
+    pub shared: Option<Shared>,
+}
+
+/// How a node knows and reaches the others on its log.
+#[derive(Clone)]
+pub struct Shared {
+    /// Their presence records.
+    pub presence: Arc<dyn Presence>,
+    /// The way to the leader.
+    pub dial: Arc<dyn Dial>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shared")
+    }
 }
 
 /// Follows the node's work, for metrics. All methods but `rehearsed` are called on the node's own task: they must
 /// be short.
 pub trait Observer: Send + Sync + 'static {
-    /// An entry was committed, so long after it was sent.
+    /// An entry of this node was committed, so long after it was sent.
     fn committed(&self, _took: Duration, _commands: usize, _bytes: usize) {}
+    /// An entry of another node was applied.
+    fn followed(&self, _commands: usize, _bytes: usize) {}
     /// This node leads, so long after it began to try.
     fn leads(&self, _took: Duration) {}
     /// The log did not take an entry, or did not say.
@@ -100,6 +122,9 @@ pub async fn start(
         min_ttl_ms: config.min_ttl_ms,
         snapshot_interval_ms: config.snapshot_interval.as_millis() as u64,
         snapshot_bytes: config.snapshot_bytes,
+        is_shared: config.shared.is_some(),
+        seed: rand::random(),
+        level_max: LEVEL_MAX,
     };
     let node = Node::new(settings, state, Recovered { snapshot, log_bytes }, clock.now());
     let (messages, inbox) = mpsc::unbounded_channel();
@@ -120,6 +145,10 @@ pub async fn start(
         status_at: Instant::now(),
         check_storage: Arc::new(Notify::new()),
         trimmer: None,
+        shared: config.shared,
+        link: None,
+        fetcher: None,
+        publisher: None,
         append: None,
         replies: BTreeMap::new(),
         reads: BTreeMap::new(),

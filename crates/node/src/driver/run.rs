@@ -1,8 +1,9 @@
 //! The loop: one task that owns the node.
 
 use super::{
-    Clock, Observer,
+    Clock, Observer, Shared,
     background::{FromBackground, Task, flush_now_and_then},
+    link::Link,
 };
 use crate::{
     events::{EventHub, Sink},
@@ -10,7 +11,7 @@ use crate::{
     node::{CallId, Committed, Input, Node, NodeCall, Output, ReadId},
 };
 use sereno_core::ids::ObjectId;
-use sereno_log::{Append, Log, LogError};
+use sereno_log::{Append, Log, LogError, presence::Presence};
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -39,6 +40,10 @@ pub(super) struct Driver {
     /// Has the flusher look at once.
     pub(super) check_storage: Arc<Notify>,
     pub(super) trimmer: Option<Task<()>>,
+    pub(super) shared: Option<Shared>,
+    pub(super) link: Option<Link>,
+    pub(super) fetcher: Option<Task<()>>,
+    pub(super) publisher: Option<Task<()>>,
     pub(super) append: Option<AppendFuture>,
     pub(super) replies: BTreeMap<CallId, oneshot::Sender<Reply>>,
     pub(super) reads: BTreeMap<ReadId, ReadFn>,
@@ -108,9 +113,14 @@ impl Driver {
     /// Whoever waits for the end finds the log free: it goes before the inbox is closed.
     async fn end(self, flusher: Task<LogError>) {
         let Self { log, append, sinks, trimmer, mut inbox, failure, .. } = self;
+        let Self { shared, link, fetcher, publisher, node, .. } = self;
+        drop(link);
         flusher.end().await;
-        if let Some(trimmer) = trimmer {
-            trimmer.end().await;
+        for task in [trimmer, fetcher, publisher].into_iter().flatten() {
+            task.end().await;
+        }
+        if let Some(shared) = shared {
+            withdraw(&*shared.presence, &node.settings.writer.node_id).await;
         }
         if let Err(error) = log.flush().await {
             failure.send_replace(Some(format!("the log's last flush failed: {error}")));
@@ -133,7 +143,7 @@ impl Driver {
     fn come_from_background(&mut self, come: FromBackground, outputs: &mut Vec<Output>) {
         match come {
             Ok(input) => self.handle(input, outputs),
-            Err(message) => panic!("{message}"),
+            Err(message) => self.fail(message),
         }
     }
 
@@ -163,6 +173,7 @@ impl Driver {
                     born_at: call.born_at,
                     deadline: self.clock.mono_of(call.deadline),
                     hold_ms: call.hold.as_millis() as u64,
+                    is_passed: call.is_passed,
                 })
             }
             Message::Cancelled(id) => {
@@ -170,12 +181,14 @@ impl Driver {
                 Input::Cancelled(id)
             }
             Message::Unheard(claim) => Input::Unheard(claim),
-            Message::Read { consistency, deadline, read } => {
+            Message::Read { consistency, deadline, is_passed, read } => {
                 let id = ReadId(self.next_read);
                 self.next_read += 1;
                 self.reads.insert(id, read);
-                Input::Read { id, consistency, deadline: self.clock.mono_of(deadline) }
+                let deadline = self.clock.mono_of(deadline);
+                Input::Read { id, consistency, deadline, is_passed }
             }
+            Message::Reached => Input::Reached,
             Message::Stop => Input::Stop,
         };
         self.handle(input, outputs);
@@ -199,6 +212,15 @@ impl Driver {
                 Output::Committed(committed) => self.committed(&committed),
                 Output::Rehearse { head, outcome_chain } => self.rehearse(head, outcome_chain),
                 Output::Trim(position) => self.trim(position),
+                Output::Fetch(from) => self.fetch(from),
+                Output::Jumped => self.jumped(),
+                Output::Link(leader) => self.link_to(leader),
+                Output::Send(request) => {
+                    if let Some(link) = &self.link {
+                        link.send(request);
+                    }
+                }
+                Output::Publish(record) => self.publish(&record),
                 Output::Reload(head) => self.reload(head),
                 Output::Leads { took_ns } => {
                     tracing::info!(epoch = self.node.state().head().epoch.0, "this node leads");
@@ -230,8 +252,11 @@ impl Driver {
     }
 
     fn committed(&mut self, committed: &Committed) {
-        let took = Duration::from_nanos(committed.took_ns);
-        self.observer.committed(took, committed.commands, committed.bytes);
+        let (commands, bytes) = (committed.commands, committed.bytes);
+        match committed.took_ns {
+            Some(ns) => self.observer.committed(Duration::from_nanos(ns), commands, bytes),
+            None => self.observer.followed(commands, bytes),
+        }
         self.events.push(self.node.state().log_id(), &committed.batch);
         self.sinks.iter().for_each(|sink| sink.applied(&committed.batch));
     }
@@ -250,6 +275,14 @@ impl Driver {
         if published {
             self.status_at = now;
         }
+    }
+}
+
+/// Nobody waits longer for a goodbye: the record goes by itself.
+async fn withdraw(presence: &dyn Presence, id: &str) {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    if let Ok(Err(error)) = tokio::time::timeout(PATIENCE, presence.withdraw(id)).await {
+        tracing::warn!(%error, "the presence record could not be withdrawn");
     }
 }
 

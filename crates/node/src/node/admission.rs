@@ -23,6 +23,7 @@ impl Node {
     pub(super) fn refusal(&self) -> Option<Undecided> {
         let reason = match &self.phase {
             Phase::Following | Phase::Leading => return None,
+            Phase::Resigning => "this node lets another lead",
             Phase::Suspect { .. } => "this node checks its state",
             Phase::Distrusted { .. } => "this node's state and its log disagree",
             Phase::Stopping { .. } | Phase::Stopped => "this node stops",
@@ -70,12 +71,16 @@ impl Node {
         if let Some(undecided) = self.refusal() {
             return Err(undecided);
         }
+        self.peers.called(now);
         self.check_rate(now, &call.operation)?;
+        if let Operation::RaiseLevel { level } = call.operation {
+            self.check_level(now, level).map_err(Undecided::Invalid)?;
+        }
         let born_at = self.born_at(call.born_at)?;
         let command = Command { caller: call.caller, born_at, operation: call.operation };
         let bytes = borsh::object_length(&command).expect("a command can be encoded");
         if bytes > limits::COMMAND_BYTES_MAX {
-            return Err(Undecided::TooLarge { bytes });
+            return Err(Undecided::TooLarge { bytes: bytes as u64 });
         }
         let lease_deadline = self.lease_deadline(&command.operation);
         let is_ending = is_ending(&command.operation);
@@ -152,6 +157,7 @@ impl Node {
             };
             out.push(Output::Reply(id, Reply::Undecided(undecided)));
         }
+        self.end_overdue_passed(now, out);
         let mut is_in_time = |&(id, deadline): &(ReadId, Mono)| {
             let is_in_time = deadline > now;
             if !is_in_time {
@@ -179,7 +185,9 @@ impl Node {
             self.close(now, id);
             out.push(Output::Reply(id, Reply::Undecided(Undecided::HeldCallEnded)));
         }
-        for (id, _) in std::mem::take(&mut self.reads) {
+        self.unlink(out);
+        let applying = self.forward.take_applying();
+        for (id, _) in std::mem::take(&mut self.reads).into_iter().chain(applying) {
             out.push(Output::ReadFailed(id, undecided.clone()));
         }
     }

@@ -35,7 +35,7 @@ pub(super) struct Stamps {
 pub(super) struct InFlight {
     pub(super) entry: Entry,
     pub(super) sealed: SealedEntry,
-    expected: Head,
+    pub(super) expected: Head,
     pub(super) calls: Vec<Option<CallId>>,
     pub(super) reads: Vec<(ReadId, Mono)>,
     pub(super) stamps: Stamps,
@@ -73,7 +73,9 @@ impl Node {
 
     pub(super) fn next_append(&mut self, now: Now, out: &mut Vec<Output>) {
         match self.phase {
-            Phase::Following => self.announce(now, out),
+            Phase::Following if self.announce_at().is_some_and(|at| at <= now.mono) => {
+                self.announce(now, out);
+            }
             Phase::Leading => {
                 self.queue_deserted(now.mono);
                 if self.has_work() || self.next_append_at() <= now.mono {
@@ -88,13 +90,15 @@ impl Node {
                     out.push(Output::Reload(self.state.head()));
                 }
             }
+            // Those who share the log read it in this node's presence record.
+            Phase::Distrusted { .. } if self.settings.is_shared => {}
             Phase::Distrusted { told: false } if self.is_leader() => {
                 self.phase = Phase::Distrusted { told: true };
                 let hold = self.own(Operation::HoldTrim);
                 self.append_body(now.mono, Body::Batch(vec![hold]), vec![None], out);
             }
             Phase::Distrusted { told: false } => self.announce(now, out),
-            Phase::Stopping { .. } if self.is_leader() => {
+            Phase::Stopping { .. } | Phase::Resigning if self.is_leader() => {
                 self.append_body(now.mono, Body::Resign, Vec::new(), out);
             }
             Phase::Stopping { .. } => {
@@ -105,9 +109,10 @@ impl Node {
         }
     }
 
-    /// Whether the log says that this node, in this start, leads.
+    /// Whether the log says that this node, in this start, leads, as far as it knows the log.
     pub(super) fn is_leader(&self) -> bool {
-        self.state.leader().is_some_and(|leader| leader.writer == self.settings.writer)
+        self.stamps.is_some()
+            && self.state.leader().is_some_and(|leader| leader.writer == self.settings.writer)
     }
 
     pub(super) fn own(&self, operation: Operation) -> Command {
@@ -126,7 +131,7 @@ impl Node {
     }
 
     pub(super) fn announce(&mut self, now: Now, out: &mut Vec<Output>) {
-        if let Some(fault) = wall_clock_fault(now.wall_us) {
+        if let Some(fault) = wall_clock_fault(now.wall_us).or_else(|| self.skew_fault(now)) {
             self.not_ready = Some(fault);
             self.retry_at = now.mono.plus_ms(RETRY_MS);
             return;
@@ -317,33 +322,9 @@ impl Node {
             out.push(Output::ReadFailed(id, unread.clone()));
         }
     }
-
-    /// Somebody else's entry follows on the head that this node knew.
-    pub(super) fn lost(
-        &mut self,
-        now: Mono,
-        in_flight: &InFlight,
-        conflict: &Conflict,
-        out: &mut Vec<Output>,
-    ) {
-        let undecided = match conflict.slot {
-            // Another entry stands there, so this one never will.
-            Slot::Entry(_) => log_unavailable(),
-            // Trimmed, or another log: nobody can know.
-            Slot::Trimmed | Slot::Empty => Undecided::Unknown,
-        };
-        self.end_calls(now, in_flight, &undecided, out);
-        // Nothing else was sent: whoever waits is told so before the process ends.
-        self.phase = Phase::Stopped;
-        self.end_waiting_calls(now, out);
-        let (ours, theirs) = (in_flight.expected, conflict.head);
-        out.push(Output::Halt(format!(
-            "the log was written by somebody else: this node knows head {ours:?}, the log has {theirs:?}"
-        )));
-    }
 }
 
-fn pending(call: Option<CallId>, command: Command) -> Pending {
+pub(super) fn pending(call: Option<CallId>, command: Command) -> Pending {
     let bytes = borsh::object_length(&command).expect("a command can be encoded");
     Pending { call, command, bytes }
 }

@@ -1,6 +1,6 @@
 //! A committed entry: applied, its calls answered or held back.
 
-use super::{CallId, Committed, Node, Output, Phase, append::InFlight};
+use super::{CallId, Committed, Node, Output, Phase, append::InFlight, follow::ABSTAIN_MS};
 use crate::{
     clock::{Mono, Now},
     events::EventBatch,
@@ -22,6 +22,7 @@ impl Node {
         if self.is_serving() {
             self.not_ready = None;
         }
+        self.progress.moved_at = now.mono;
         let took_ns = now.mono.since_ns(*sent_at);
         self.pace.add(calls.len(), took_ns);
         self.calls.forget_offers(self.state.time());
@@ -37,7 +38,7 @@ impl Node {
             out.extend(in_flight.reads.iter().map(|&(id, _)| Output::ReadReady(id)));
         }
         out.push(Output::Committed(Committed {
-            took_ns,
+            took_ns: Some(took_ns),
             commands: calls.len(),
             bytes: sealed.bytes.len(),
             batch: Arc::new(EventBatch {
@@ -49,6 +50,11 @@ impl Node {
                 events,
             }),
         }));
+        if matches!(entry.body, Body::Resign) && self.phase == Phase::Resigning {
+            self.step_down(now.mono, out);
+            self.progress.abstains_until = Some(now.mono.plus_ms(ABSTAIN_MS));
+            self.phase = Phase::Following;
+        }
     }
 
     /// Answers in the order of revisions: a claim that the sweep has handed over is asked for by a command of
@@ -85,6 +91,8 @@ impl Node {
     pub(super) fn lead(&mut self, now: Mono, out: &mut Vec<Output>) {
         if self.phase == Phase::Following {
             self.phase = Phase::Leading;
+            self.begin_to_be_reached(now);
+            self.unlink(out);
             out.push(Output::Leads { took_ns: now.since_ns(self.began_to_try) });
             // Whoever waits has as long to ask again as if its call had ended now.
             let time = self.state.time();

@@ -3,16 +3,21 @@
 //!
 //! ```text
 //! Following ──announce──► Leading ──► Stopping ──resign──► Stopped
-//!                          │   ▲
-//!        rehearsal differs ▼   │ equal after a reload
-//!                         Suspect
+//!     ▲  another leads, or   │
+//!     └── nobody reaches it ─┤
+//!                            ▼ rehearsal differs
+//!                         Suspect ──equal after a reload──► Following
 //! ```
 
 mod admission;
 mod append;
 mod commit;
+mod follow;
+mod forward;
 mod pace;
+mod peers;
 mod rehearsal;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +27,16 @@ use crate::{
     events::EventBatch,
     handle::{Consistency, Reply, Undecided},
     intake::{Intake, Rates},
+    peer::{Request, Response},
 };
 use append::{InFlight, Stamps};
+use borsh::{BorshDeserialize, BorshSerialize};
+pub use follow::Fetched;
+use follow::Progress;
+use forward::Forward;
 use pace::Pace;
+use peers::Peers;
+pub use peers::Presence;
 pub(crate) use rehearsal::SnapshotPlan;
 use sereno_core::{
     State,
@@ -42,7 +54,7 @@ pub const HEARTBEAT_MS: u64 = 500;
 const OVERDUE_SCAN_MS: u64 = 100;
 
 /// Numbers calls as they come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct CallId(pub u64);
 
 /// Numbers reads as they come.
@@ -64,6 +76,13 @@ pub struct Settings {
     pub snapshot_interval_ms: u64,
     /// or after so many bytes of log.
     pub snapshot_bytes: u64,
+    /// Whether other nodes may share the log: it waits for silence before it announces, and steps down when another
+    /// leads. Alone on its log it announces at once, and another's entry is a reason to halt.
+    pub is_shared: bool,
+    /// Random bits, for the jitter of its patience.
+    pub seed: u64,
+    /// The highest level that this node understands.
+    pub level_max: u32,
 }
 
 /// What the state at the start was made of.
@@ -91,6 +110,8 @@ pub struct NodeCall {
     pub deadline: Mono,
     /// How long an answer `Waiting` is held back.
     pub hold_ms: u64,
+    /// Another node has passed it on to this one: it is not passed on again.
+    pub is_passed: bool,
 }
 
 /// What happens to a node.
@@ -110,6 +131,8 @@ pub enum Input {
         consistency: Consistency,
         /// When it stops listening.
         deadline: Mono,
+        /// Another node asks, because it takes this one for the leader.
+        is_passed: bool,
     },
     /// The result of the append in flight.
     Appended(Append),
@@ -122,6 +145,18 @@ pub enum Input {
         /// The second's chain.
         again: EntryHash,
     },
+    /// What came of a fetch.
+    Fetched(Fetched),
+    /// The link to this address is there.
+    Linked(String),
+    /// It is not, or no more.
+    LinkLost(String),
+    /// The leader at this address has answered over the link.
+    Responded(String, Response),
+    /// Another node has reached this leader over its link.
+    Reached,
+    /// The presence records of all nodes.
+    Present(Vec<Presence>),
     /// An operator wants it to stop.
     Stop,
 }
@@ -162,6 +197,16 @@ pub enum Output {
         /// What the outcome chain must be there.
         outcome_chain: EntryHash,
     },
+    /// Read the log from this position, once there is an entry or after a while; the result comes back as an input.
+    Fetch(Position),
+    /// The state is another one: it goes on from a snapshot, and what lies before it was not seen.
+    Jumped,
+    /// Keep a link to the leader at this address, and to no other.
+    Link(Option<String>),
+    /// Send this over the link.
+    Send(Request),
+    /// Rewrite this node's presence record, and tell of all.
+    Publish(Presence),
     /// Trim the log; only what two snapshots cover goes.
     Trim(Position),
     /// Make two fresh states up to `head`.
@@ -180,8 +225,8 @@ pub enum Output {
 /// An entry that this node wrote, or follows.
 #[derive(Debug)]
 pub struct Committed {
-    /// From sending to knowing.
-    pub took_ns: u64,
+    /// From sending to knowing; `None`: another node wrote it.
+    pub took_ns: Option<u64>,
     /// How many commands.
     pub commands: usize,
     /// How many bytes.
@@ -196,6 +241,8 @@ pub(crate) enum Phase {
     Following,
     /// Has applied its own announce.
     Leading,
+    /// Leads, and will not any more once its resign is there: no other node reaches it.
+    Resigning,
     /// A rehearsal differed: answers nothing. Resigns, reloads, and compares again.
     Suspect { reloading: bool },
     /// It differed again: only an operator can say what is right.
@@ -229,6 +276,9 @@ pub struct Node {
     pub(crate) snapshot: SnapshotPlan,
     /// Commands committed and nanoseconds spent on it, lately: for `retryAfterMs`.
     pace: Pace,
+    progress: Progress,
+    forward: Forward,
+    peers: Peers,
 }
 
 impl Node {
@@ -240,11 +290,11 @@ impl Node {
             rehearsed_bytes: 0,
             by_bytes: true,
             rehearsing: false,
+            is_its_turn: false,
             position: recovered.snapshot,
             saved_at: None,
         };
         Self {
-            settings,
             state,
             phase: Phase::Following,
             not_ready: Some("starting".into()),
@@ -261,6 +311,10 @@ impl Node {
             scan_at: now.mono,
             snapshot,
             pace: Pace::default(),
+            progress: Progress::new(now.mono, settings.seed),
+            forward: Forward::default(),
+            peers: Peers::new(now.mono),
+            settings,
         }
     }
 
@@ -272,18 +326,37 @@ impl Node {
     /// Takes one input. What follows from all inputs together is decided by [`Self::advance`].
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
         match input {
+            Input::Call(call) if self.forwards() => self.pass_on(now.mono, call, out),
             Input::Call(call) => self.call(now.mono, call, out),
             Input::Cancelled(id) => {
                 self.close(now.mono, id);
+                self.pass_cancelled(id, out);
             }
+            Input::Unheard(claim) if self.forwards() => self.pass_unheard(claim, out),
             Input::Unheard(claim) => {
                 let time = self.cluster_now(now.mono);
                 self.calls.unheard(claim, time);
             }
-            Input::Read { id, consistency, deadline } => self.read(id, consistency, deadline, out),
+            Input::Read { id, is_passed: true, .. } if self.forwards() => {
+                out.push(Output::ReadFailed(id, forward::no_leader()));
+            }
+            Input::Read { id, consistency, deadline, .. } => {
+                self.read(id, consistency, deadline, out);
+                self.send_barrier(now.mono, out);
+            }
             Input::Appended(result) => self.appended(now, result, out),
             Input::Rehearsed(rehearsal) => self.rehearsed(now.mono, rehearsal, out),
             Input::Reloaded { state, again } => self.reloaded(now.mono, *state, again),
+            Input::Fetched(fetched) => self.fetched(now, fetched, out),
+            Input::Linked(address) => self.linked(now.mono, &address, out),
+            Input::LinkLost(address) => self.link_lost(&address, out),
+            Input::Responded(address, response) => {
+                if self.forward.leader() == Some(&address) {
+                    self.responded(now.mono, response, out);
+                }
+            }
+            Input::Reached => self.peers.reached(now.mono),
+            Input::Present(records) => self.present(now.mono, records),
             Input::Stop => self.stop(now.mono, out),
         }
     }
@@ -300,6 +373,8 @@ impl Node {
         if matches!(self.phase, Phase::Stopping { until } if until <= now.mono) {
             self.give_up(now.mono, out);
         }
+        self.resign_if_unreached(now.mono, out);
+        self.hold_trim_for_others();
         match &self.in_flight {
             Some(in_flight) if in_flight.resend_at.is_some_and(|at| at <= now.mono) => {
                 self.resend(now.mono, out);
@@ -309,6 +384,8 @@ impl Node {
             None => {}
         }
         self.plan_snapshot(now.mono, out);
+        self.fetch(now.mono, out);
+        self.publish(now, out);
     }
 
     /// When [`Self::advance`] has something to do even if no input comes.
@@ -317,18 +394,30 @@ impl Node {
             (Some(in_flight), _) => in_flight.resend_at,
             (None, Phase::Leading) if self.has_work() => Some(self.retry_at),
             (None, Phase::Leading) => Some(self.next_append_at().max(self.retry_at)),
-            (None, Phase::Following | Phase::Stopping { .. }) => Some(self.retry_at),
+            (None, Phase::Following) => self.announce_at(),
+            (None, Phase::Resigning | Phase::Stopping { .. }) => Some(self.retry_at),
             (None, Phase::Suspect { reloading: false }) => Some(self.retry_at),
+            (None, Phase::Distrusted { told: false }) if self.settings.is_shared => None,
             (None, Phase::Distrusted { told: false }) => Some(self.retry_at),
             (None, _) => None,
         };
-        let scan_at = self.in_flight.is_some().then_some(self.scan_at);
+        let scans = self.in_flight.is_some() || self.has_passed();
+        let scan_at = scans.then_some(self.scan_at);
         let snapshot_at = self.may_rehearse().then_some(self.snapshot.at);
         let stop_at = match self.phase {
             Phase::Stopping { until } => Some(until),
             _ => None,
         };
-        let times = [append_at, scan_at, snapshot_at, stop_at, self.calls.next_hold_over()];
+        let publish_at = self.settings.is_shared.then_some(self.peers.publish_at());
+        let times = [
+            append_at,
+            scan_at,
+            snapshot_at,
+            stop_at,
+            self.calls.next_hold_over(),
+            self.fetch_at(),
+            publish_at,
+        ];
         times.into_iter().flatten().min()
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct SnapshotPlan {
     /// Whether enough bytes make one due; not after one that came to nothing: that waits for its time.
     pub(super) by_bytes: bool,
     pub(super) rehearsing: bool,
+    /// Whether snapshots are this node's work, or another's.
+    pub(super) is_its_turn: bool,
     pub(crate) position: Option<Position>,
     pub(crate) saved_at: Option<Mono>,
 }
@@ -27,10 +29,15 @@ impl Node {
     pub(super) fn may_rehearse(&self) -> bool {
         let plan = &self.snapshot;
         let is_new = plan.position != Some(self.state.head().position);
-        self.phase == Phase::Leading && !plan.rehearsing && is_new
+        let is_its_turn = match self.phase {
+            Phase::Leading | Phase::Following => plan.is_its_turn,
+            _ => false,
+        };
+        is_its_turn && !plan.rehearsing && is_new
     }
 
     pub(super) fn plan_snapshot(&mut self, now: Mono, out: &mut Vec<Output>) {
+        self.snapshot.is_its_turn = self.makes_snapshots(now);
         let plan = &self.snapshot;
         let many_bytes = plan.by_bytes && plan.bytes >= self.settings.snapshot_bytes;
         if !self.may_rehearse() || (plan.at > now && !many_bytes) {
@@ -57,7 +64,7 @@ impl Node {
             }
             Rehearsal::Failed(_) => plan.at = now.plus_ms(REHEARSAL_RETRY_MS),
             Rehearsal::Differs(head) => {
-                if self.phase == Phase::Leading {
+                if self.is_serving() {
                     self.not_ready = Some(format!("a rehearsal differed at {}", head.position));
                     self.phase = Phase::Suspect { reloading: false };
                     self.end_waiting_calls(now, out);

@@ -72,6 +72,7 @@ pub(crate) fn config() -> Config {
         min_ttl_ms: 1_000,
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
+        shared: None,
     }
 }
 
@@ -103,6 +104,7 @@ pub(crate) fn call(operation: Operation) -> Call {
         born_at: None,
         deadline: Instant::now() + Duration::from_secs(60),
         hold: Duration::ZERO,
+        is_passed: false,
     }
 }
 

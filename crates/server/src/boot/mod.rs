@@ -231,6 +231,7 @@ fn node_config(config: &Config, addr: SocketAddr) -> driver::Config {
         min_ttl_ms: limits::TTL_MS_MIN,
         snapshot_interval: config.snapshot_every,
         snapshot_bytes: config.snapshot_bytes,
+        shared: None,
     }
 }
 

@@ -58,6 +58,7 @@ impl Door {
             Mode::Wait => asked.timeout.hold(),
         };
         let call = Call {
+            is_passed: false,
             caller: asked.caller,
             operation,
             born_at: asked.born_at.map(ClusterTime),

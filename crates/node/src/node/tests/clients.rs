@@ -30,6 +30,7 @@ impl World {
             born_at: ask.born_at,
             deadline: self.now.mono.plus_ms(ask.within_ms),
             hold_ms: ask.hold_ms,
+            is_passed: false,
         };
         self.hand(Input::Call(call));
         id
@@ -49,7 +50,7 @@ impl World {
     pub(super) fn read(&mut self, consistency: Consistency) -> ReadId {
         self.asked += 1;
         let (id, deadline) = (ReadId(self.asked), self.now.mono.plus_ms(10_000));
-        self.give(Input::Read { id, consistency, deadline });
+        self.give(Input::Read { id, consistency, deadline, is_passed: false });
         id
     }
 

@@ -126,6 +126,7 @@ fn a_node_whose_wall_clock_is_out_of_range_refuses_to_lead_and_says_so() {
 #[test]
 fn a_step_of_the_wall_clock_changes_nothing_until_the_next_announce() {
     let mut world = World::leading();
+    world.run(300_000); // Until the wall clock has come to where the tokens begin.
     let clock = world.node.state().time();
     for step_us in [-86_400_000_000_i64, 86_400_000_000] {
         world.now.wall_us = world.now.wall_us.wrapping_add_signed(step_us);

@@ -77,6 +77,9 @@ pub(super) fn settings() -> Settings {
         min_ttl_ms: limits::TTL_MS_MIN,
         snapshot_interval_ms: 300_000,
         snapshot_bytes: 1 << 40,
+        is_shared: false,
+        seed: 1,
+        level_max: sereno_core::LEVEL_MAX,
     }
 }
 
@@ -291,6 +294,11 @@ impl World {
                 Output::Leads { .. } => self.leads += 1,
                 Output::Halt(message) => self.halted = Some(message),
                 Output::Stopped => self.stopped = true,
+                Output::Fetch(_)
+                | Output::Jumped
+                | Output::Link(_)
+                | Output::Send(_)
+                | Output::Publish(_) => unreachable!("nobody shares this log"),
             }
         }
         for claim in unheard {

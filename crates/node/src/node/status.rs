@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Mono,
-    handle::{ReadAt, Role, Status},
+    handle::{LeaderView, ReadAt, Role, Status},
     node::{Node, Phase},
 };
 use sereno_core::ids::Position;
@@ -41,7 +41,15 @@ impl Node {
             log_bytes_since_snapshot: self.snapshot.bytes,
             paused_ms: state.paused_ms(),
             trim_held: state.is_trim_held(),
-            intake: self.intake.len() as u64,
+            intake: (self.intake.len() + self.forward.len()) as u64,
+            leader: state.leader().map(|leader| LeaderView {
+                node_id: leader.writer.node_id.clone(),
+                address: leader.address.clone(),
+                epoch: Position(state.head().epoch.0),
+            }),
+            leader_heard_ms: self.leader_heard_ms(now),
+            silent_ms: self.silent_ms(now),
+            peers: self.peers_view(now),
         }
     }
 
@@ -53,7 +61,9 @@ impl Node {
     fn role(&self) -> Role {
         match self.phase {
             Phase::Following => Role::Follower,
-            Phase::Leading => Role::Leader { epoch: Position(self.state().head().epoch.0) },
+            Phase::Leading | Phase::Resigning => {
+                Role::Leader { epoch: Position(self.state().head().epoch.0) }
+            }
             Phase::Suspect { .. } | Phase::Distrusted { .. } => Role::Suspect,
             Phase::Stopping { .. } | Phase::Stopped => Role::Stopped,
         }

@@ -1,0 +1,295 @@
+//! The link between two nodes: frames over a stream that somebody else has opened and authenticated. A frame is its
+//! length (u32, little-endian) and a message in borsh.
+
+use crate::{
+    handle::{Call, NodeHandle, Role},
+    node::{CallId, Input},
+    peer::{PeerCall, Request, Response},
+};
+use async_trait::async_trait;
+use borsh::{BorshDeserialize, BorshSerialize};
+use sereno_core::limits;
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter},
+    sync::{mpsc, oneshot},
+    task::{AbortHandle, JoinHandle},
+    time::Instant,
+};
+
+/// A frame holds one command, or an answer; both are bounded.
+const FRAME_BYTES_MAX: usize = 4 * limits::COMMAND_BYTES_MAX;
+/// A standby asks so often whether its leader is there.
+const PING_INTERVAL: Duration = Duration::from_millis(500);
+/// A link over which nothing came for so long is broken.
+const SILENCE: Duration = Duration::from_millis(1_500);
+/// Between two attempts to reach a leader.
+const DIAL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A stream of bytes both ways.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
+/// Opens streams to other nodes, authenticated on both sides.
+#[async_trait]
+pub trait Dial: Send + Sync + 'static {
+    /// A stream to the node at this address, whose other end calls [`serve_link`].
+    ///
+    /// # Errors
+    /// When it cannot be reached, or one of the two does not trust the other.
+    async fn dial(&self, address: &str) -> io::Result<Box<dyn Stream>>;
+}
+
+async fn write(
+    to: &mut (impl AsyncWrite + Unpin),
+    message: &impl BorshSerialize,
+) -> io::Result<()> {
+    let bytes = borsh::to_vec(message)?;
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    to.write_all(&length.to_le_bytes()).await?;
+    to.write_all(&bytes).await
+}
+
+async fn read<T: BorshDeserialize>(from: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
+    let length = from.read_u32_le().await? as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the frame is too large"));
+    }
+    let mut bytes = vec![0; length];
+    from.read_exact(&mut bytes).await?;
+    borsh::from_slice(&bytes)
+}
+
+/// Writes what comes, and flushes when nothing more is there.
+async fn write_all<T: BorshSerialize>(
+    to: impl AsyncWrite + Unpin,
+    mut messages: mpsc::UnboundedReceiver<T>,
+) -> io::Result<()> {
+    let mut to = BufWriter::with_capacity(64 << 10, to);
+    while let Some(message) = messages.recv().await {
+        write(&mut to, &message).await?;
+        while let Ok(message) = messages.try_recv() {
+            write(&mut to, &message).await?;
+        }
+        to.flush().await?;
+    }
+    Ok(())
+}
+
+/// A standby's link to one leader, dialled again whenever it breaks. Dropping it ends it.
+pub(super) struct Link {
+    requests: mpsc::UnboundedSender<Request>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Link {
+    pub(super) fn to(
+        address: String,
+        dial: Arc<dyn Dial>,
+        inputs: mpsc::UnboundedSender<Result<Input, String>>,
+    ) -> Self {
+        let (requests, asked) = mpsc::unbounded_channel();
+        Self { requests, task: tokio::spawn(keep(address, dial, asked, inputs)) }
+    }
+
+    pub(super) fn send(&self, request: Request) {
+        // A link that has ended tells the node so.
+        let _ = self.requests.send(request);
+    }
+}
+
+async fn keep(
+    address: String,
+    dial: Arc<dyn Dial>,
+    mut asked: mpsc::UnboundedReceiver<Request>,
+    inputs: mpsc::UnboundedSender<Result<Input, String>>,
+) {
+    loop {
+        match tokio::time::timeout(SILENCE, dial.dial(&address)).await {
+            Ok(Ok(stream)) => {
+                // What was asked for over the link before this one has been given up by the node.
+                while asked.try_recv().is_ok() {}
+                let error = carry(stream, &address, &mut asked, &inputs).await;
+                tracing::info!(%address, %error, "the link to the leader is lost");
+                let _ = inputs.send(Ok(Input::LinkLost(address.clone())));
+            }
+            Ok(Err(error)) => tracing::debug!(%address, %error, "the leader is not reached"),
+            Err(_) => tracing::debug!(%address, "the leader does not answer"),
+        }
+        tokio::time::sleep(DIAL_INTERVAL).await;
+    }
+}
+
+/// Until the link breaks: why.
+async fn carry(
+    stream: Box<dyn Stream>,
+    address: &str,
+    asked: &mut mpsc::UnboundedReceiver<Request>,
+    inputs: &mpsc::UnboundedSender<Result<Input, String>>,
+) -> io::Error {
+    let (mut from, to) = tokio::io::split(stream);
+    let (sender, outgoing) = mpsc::unbounded_channel();
+    let mut writing = std::pin::pin!(write_all(to, outgoing));
+    // Reading is a task of its own: a frame that has arrived in part must not be lost.
+    let (arrived, mut responses) = mpsc::unbounded_channel();
+    let reader = AbortOnDrop::new(async move {
+        loop {
+            let response: io::Result<Response> = read(&mut from).await;
+            let is_over = response.is_err();
+            if arrived.send(response).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    let _reader = reader;
+    let mut ping = tokio::time::interval(PING_INTERVAL);
+    let mut heard_at = Instant::now();
+    let mut is_linked = false;
+    loop {
+        tokio::select! {
+            written = &mut writing => {
+                return written.err().unwrap_or_else(|| io::Error::other("closed"));
+            }
+            response = responses.recv() => match response {
+                Some(Ok(response)) => {
+                    heard_at = Instant::now();
+                    if !is_linked {
+                        // Only one that leads answers at all.
+                        is_linked = true;
+                        let _ = inputs.send(Ok(Input::Linked(address.to_owned())));
+                    }
+                    let _ = inputs.send(Ok(Input::Responded(address.to_owned(), response)));
+                }
+                Some(Err(error)) => return error,
+                None => return io::Error::other("closed"),
+            },
+            Some(request) = asked.recv() => {
+                let _ = sender.send(request);
+            }
+            _ = ping.tick() => {
+                if heard_at.elapsed() > SILENCE {
+                    return io::Error::new(io::ErrorKind::TimedOut, "the leader is silent");
+                }
+                let _ = sender.send(Request::Ping);
+            }
+        }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl AbortOnDrop {
+    fn new(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task).abort_handle())
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Serves the other end of a link on this node until it breaks, or the node has gone.
+///
+/// # Errors
+/// Why it broke.
+pub async fn serve_link(node: NodeHandle, stream: impl Stream) -> io::Result<()> {
+    let (mut from, to) = tokio::io::split(stream);
+    let (answers, outgoing) = mpsc::unbounded_channel();
+    let (arrived, mut requests) = mpsc::channel(1_024);
+    let _reader = AbortOnDrop::new(async move {
+        loop {
+            let request: io::Result<Request> = read(&mut from).await;
+            let is_over = request.is_err();
+            if arrived.send(request).await.is_err() || is_over {
+                return;
+            }
+        }
+    });
+    let mut writing = std::pin::pin!(write_all(to, outgoing));
+    let mut ends = BTreeMap::new();
+    let (done, mut ended) = mpsc::unbounded_channel();
+    loop {
+        tokio::select! {
+            written = &mut writing => return written,
+            Some(id) = ended.recv() => drop(ends.remove(&id)),
+            request = requests.recv() => {
+                let Some(request) = request else { return Ok(()) };
+                match request? {
+                    Request::Call(call) => {
+                        let (end, over) = oneshot::channel();
+                        ends.insert(call.id, end);
+                        tokio::spawn(answer(node.clone(), call, over, answers.clone(), done.clone()));
+                    }
+                    Request::Cancelled(id) => drop(ends.remove(&id)),
+                    Request::Unheard(claim) => node.unheard(claim),
+                    Request::Barrier { number, timeout_ms } => {
+                        tokio::spawn(barrier(node.clone(), number, timeout_ms, answers.clone()));
+                    }
+                    Request::Ping => {
+                        let (leads, time) = {
+                            let status = node.status();
+                            let status = status.borrow();
+                            (matches!(status.role, Role::Leader { .. }), status.time)
+                        };
+                        if !leads {
+                            return Err(io::Error::other("this node does not lead"));
+                        }
+                        node.reached();
+                        let _ = answers.send(Response::Pong(time));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Carries out a standby's call, until its end is dropped there: then nobody listens any more.
+async fn answer(
+    node: NodeHandle,
+    call: PeerCall,
+    over: oneshot::Receiver<()>,
+    answers: mpsc::UnboundedSender<Response>,
+    done: mpsc::UnboundedSender<CallId>,
+) {
+    let id = call.id;
+    let call = Call {
+        caller: call.caller,
+        operation: call.operation,
+        born_at: Some(call.born_at),
+        deadline: Instant::now() + Duration::from_millis(call.timeout_ms),
+        hold: Duration::from_millis(call.hold_ms),
+        is_passed: true,
+    };
+    tokio::select! {
+        reply = node.call(call) => {
+            let claim = crate::handle::granted_claim(&reply);
+            if answers.send(Response::Reply(id, reply)).is_err()
+                && let Some(claim) = claim
+            {
+                node.unheard(claim);
+            }
+        }
+        _ = over => {}
+    }
+    let _ = done.send(id);
+}
+
+async fn barrier(
+    node: NodeHandle,
+    number: u64,
+    timeout_ms: u64,
+    answers: mpsc::UnboundedSender<Response>,
+) {
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+    let up_to = node.barrier(deadline).await;
+    let _ = answers.send(Response::Barrier { number, up_to });
+}

@@ -1,0 +1,241 @@
+//! The other nodes on the same log, as their presence records tell: whose clocks are right, whether anybody reaches
+//! this leader, and which levels all understand (DESIGN.md sections 4 to 6).
+
+use super::{Node, Output, Phase, append::pending};
+use crate::{
+    clock::{Mono, Now},
+    handle::Peer,
+};
+use borsh::{BorshDeserialize, BorshSerialize};
+use sereno_core::{command::Operation, ids::Position, names::Invalid};
+use std::collections::BTreeMap;
+
+/// How often a node rewrites its record.
+const PUBLISH_MS: u64 = 1_000;
+/// A node whose record did not change for so long does not count against a leader that nobody reaches.
+const FRESH_MS: u64 = 2_000;
+/// A node whose record did not change for so long is not there.
+const LIVE_MS: u64 = 10_000;
+/// A leader that no link has reached for so long is of no use.
+const UNREACHED_MS: u64 = 5_000;
+/// As far may a leader's wall clock be from the others'.
+const SKEW_US_MAX: u64 = 60_000_000;
+
+/// What a node tells of itself beside the log.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Presence {
+    /// Its id.
+    pub node_id: String,
+    /// Of this start of its process.
+    pub start: u64,
+    /// Where other nodes and clients reach it.
+    pub address: String,
+    /// Of its program.
+    pub version: String,
+    /// The highest level that it understands.
+    pub level_max: u32,
+    /// Its wall clock in microseconds since 1970.
+    pub wall_us: u64,
+    /// Milliseconds since it last heard of the leader over its link; `None`: it leads, or has no link.
+    pub leader_heard_ms: Option<u64>,
+    /// Position up to which it has applied the log.
+    pub applied: u64,
+    /// Its state and its log disagree, twice: nothing may be trimmed anywhere.
+    pub distrusts: bool,
+    /// Counts its records, so that others see it change.
+    pub beat: u64,
+}
+
+/// The other nodes as last seen.
+#[derive(Debug)]
+pub(super) struct Peers {
+    seen: BTreeMap<String, Seen>,
+    publish_at: Mono,
+    beat: u64,
+    /// Over a link, while leading.
+    reached_at: Mono,
+    /// A client's call came, while leading.
+    called_at: Mono,
+    /// In this reign the log was asked to keep everything.
+    hold_queued: bool,
+}
+
+#[derive(Debug)]
+struct Seen {
+    record: Presence,
+    changed_at: Mono,
+}
+
+impl Seen {
+    fn is_within(&self, ms: u64, now: Mono) -> bool {
+        now.since_ns(self.changed_at) <= ms * 1_000_000
+    }
+}
+
+impl Peers {
+    pub(super) fn new(now: Mono) -> Self {
+        Self {
+            seen: BTreeMap::new(),
+            publish_at: now,
+            beat: 0,
+            reached_at: now,
+            called_at: now,
+            hold_queued: false,
+        }
+    }
+
+    pub(super) fn reached(&mut self, now: Mono) {
+        self.reached_at = now;
+    }
+
+    pub(super) fn called(&mut self, now: Mono) {
+        self.called_at = now;
+    }
+
+    pub(super) fn publish_at(&self) -> Mono {
+        self.publish_at
+    }
+
+    fn live(&self, now: Mono) -> impl Iterator<Item = &Seen> {
+        self.seen.values().filter(move |seen| seen.is_within(LIVE_MS, now))
+    }
+}
+
+impl Node {
+    /// Takes the records of all nodes, this one's among them.
+    pub(super) fn present(&mut self, now: Mono, records: Vec<Presence>) {
+        let mut seen = BTreeMap::new();
+        for record in records {
+            if record.node_id == self.settings.writer.node_id {
+                if record.start != self.settings.writer.start {
+                    tracing::warn!(node = %record.node_id, "another process has this node's id");
+                }
+                continue;
+            }
+            let before = self.peers.seen.remove(&record.node_id);
+            let unchanged = before.filter(|before| before.record == record);
+            let changed_at = unchanged.map_or(now, |before| before.changed_at);
+            seen.insert(record.node_id.clone(), Seen { record, changed_at });
+        }
+        self.peers.seen = seen;
+    }
+
+    pub(super) fn publish(&mut self, now: Now, out: &mut Vec<Output>) {
+        if !self.settings.is_shared || self.peers.publish_at > now.mono {
+            return;
+        }
+        self.peers.publish_at = now.mono.plus_ms(PUBLISH_MS);
+        self.peers.beat += 1;
+        out.push(Output::Publish(Presence {
+            node_id: self.settings.writer.node_id.clone(),
+            start: self.settings.writer.start,
+            address: self.settings.address.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            level_max: self.settings.level_max,
+            wall_us: now.wall_us,
+            leader_heard_ms: self.leader_heard_ms(now.mono),
+            applied: self.applied().0,
+            distrusts: matches!(self.phase, Phase::Distrusted { .. }),
+            beat: self.peers.beat,
+        }));
+    }
+
+    /// Why this node's wall clock forbids it to lead, next to the others': over a minute from the median of all, or,
+    /// of two, ahead of the other's. The one behind does no harm (S2).
+    pub(super) fn skew_fault(&self, now: Now) -> Option<String> {
+        let theirs = |seen: &Seen| seen.record.wall_us + now.mono.since_ns(seen.changed_at) / 1_000;
+        let mut clocks: Vec<u64> = self.peers.live(now.mono).map(theirs).collect();
+        let (reference, is_off) = match clocks[..] {
+            [] => return None,
+            [other] => (other, now.wall_us > other + SKEW_US_MAX),
+            _ => {
+                clocks.push(now.wall_us);
+                clocks.sort_unstable();
+                // Of an even number the lower one: to be ahead is what does harm.
+                let median = clocks[(clocks.len() - 1) / 2];
+                (median, now.wall_us.abs_diff(median) > SKEW_US_MAX)
+            }
+        };
+        let off_s = now.wall_us.abs_diff(reference) / 1_000_000;
+        is_off.then(|| {
+            format!("this machine's wall clock is {off_s} s from the other nodes': set the clock")
+        })
+    }
+
+    /// A leader that only the log can reach helps nobody: it resigns, if others could do better.
+    pub(super) fn resign_if_unreached(&mut self, now: Mono, out: &mut Vec<Output>) {
+        if !self.settings.is_shared || self.phase != Phase::Leading {
+            return;
+        }
+        let is_long_ago = |at: Mono| now.since_ns(at) > UNREACHED_MS * 1_000_000;
+        if !is_long_ago(self.peers.reached_at) {
+            return;
+        }
+        let others = self.peers.seen.values().filter(|seen| seen.is_within(FRESH_MS, now)).count();
+        let resigns = match others {
+            0 => false,
+            1 => is_long_ago(self.peers.called_at),
+            _ => true,
+        };
+        if resigns {
+            tracing::warn!("no other node reaches this leader: it resigns");
+            self.phase = Phase::Resigning;
+            self.not_ready = Some("no other node reaches this leader".into());
+            self.end_waiting_calls(now, out);
+        }
+    }
+
+    /// It begins to lead: nobody has had time to reach it.
+    pub(super) fn begin_to_be_reached(&mut self, now: Mono) {
+        self.peers.reached_at = now;
+        self.peers.called_at = now;
+        self.peers.hold_queued = false;
+    }
+
+    /// A node that disagrees with its log may need all of it to find out why.
+    pub(super) fn hold_trim_for_others(&mut self) {
+        let is_wanted = self.peers.seen.values().any(|seen| seen.record.distrusts);
+        let is_done = self.state.is_trim_held() || self.peers.hold_queued;
+        if self.phase == Phase::Leading && is_wanted && !is_done {
+            self.peers.hold_queued = true;
+            let command = self.own(Operation::HoldTrim);
+            self.intake.push_own(pending(None, command));
+        }
+    }
+
+    /// Whether every node that is there understands a level.
+    pub(super) fn check_level(&self, now: Mono, level: u32) -> Result<(), Invalid> {
+        let own = (&self.settings.writer.node_id, self.settings.level_max);
+        let theirs = self.peers.live(now).map(|seen| (&seen.record.node_id, seen.record.level_max));
+        match theirs.chain([own]).find(|&(_, level_max)| level_max < level) {
+            None => Ok(()),
+            Some((node, level_max)) => Err(Invalid::new(
+                "level",
+                format!("must not be above {level_max}: node {node} understands no higher one"),
+            )),
+        }
+    }
+
+    /// Whether snapshots are this node's work: the first standby's in order of ids, the leader's where it is alone.
+    pub(super) fn makes_snapshots(&self, now: Mono) -> bool {
+        let Some(leader) = self.state.leader() else { return !self.settings.is_shared };
+        let own = &self.settings.writer.node_id;
+        let others = self.peers.live(now).map(|seen| &seen.record.node_id);
+        let standbys = others.chain([own]).filter(|&id| *id != leader.writer.node_id);
+        standbys.min().is_none_or(|first| first == own)
+    }
+
+    /// The other nodes, for status.
+    pub(super) fn peers_view(&self, now: Mono) -> Vec<Peer> {
+        let view = |seen: &Seen| Peer {
+            node_id: seen.record.node_id.clone(),
+            address: seen.record.address.clone(),
+            version: seen.record.version.clone(),
+            level_max: seen.record.level_max,
+            position: Position(seen.record.applied),
+            leader_heard_ms: seen.record.leader_heard_ms,
+            silent_ms: now.since_ns(seen.changed_at) / 1_000_000,
+        };
+        self.peers.seen.values().map(view).collect()
+    }
+}

@@ -1,0 +1,171 @@
+//! Three nodes on one log: one leads, all answer, and another takes over.
+
+use crate::support::{acquire, chain, config, decided, granted, release, undecided, until};
+use async_trait::async_trait;
+use sereno_core::ids::Position;
+use sereno_log::{
+    Log,
+    memory::{AppendFault, MemoryLog},
+    presence::{MemoryPresence, Presence},
+};
+use sereno_node::{
+    driver::{self, Dial, Shared, Stream, serve_link},
+    handle::{Consistency, NodeHandle, Role},
+};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// Streams in memory to the nodes that are there, by their addresses.
+#[derive(Clone, Default)]
+struct Network {
+    nodes: Arc<Mutex<BTreeMap<String, NodeHandle>>>,
+}
+
+#[async_trait]
+impl Dial for Network {
+    async fn dial(&self, address: &str) -> io::Result<Box<dyn Stream>> {
+        let node = self.nodes.lock().expect("no thread panicked with it").get(address).cloned();
+        let node = node.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let (here, there) = tokio::io::duplex(64 << 10);
+        tokio::spawn(serve_link(node, there));
+        Ok(Box::new(here))
+    }
+}
+
+#[derive(Clone, Default)]
+struct Cluster {
+    log: MemoryLog,
+    presence: MemoryPresence,
+    network: Network,
+}
+
+impl Cluster {
+    async fn start(&self, id: &str) -> NodeHandle {
+        let shared = Shared {
+            presence: Arc::new(self.presence.clone()),
+            dial: Arc::new(self.network.clone()),
+        };
+        let config = driver::Config {
+            node_id: id.into(),
+            address: id.into(),
+            shared: Some(shared),
+            ..config()
+        };
+        let log: Arc<dyn Log> = Arc::new(self.log.clone());
+        let node = driver::start(log, config, Vec::new(), Arc::new(())).await.expect("it starts");
+        let nodes = self.network.nodes.clone();
+        nodes.lock().expect("no thread panicked with it").insert(id.into(), node.clone());
+        node
+    }
+
+    /// Its links are refused from now on; those that are there stay.
+    fn unreachable(&self, id: &str) {
+        self.network.nodes.lock().expect("no thread panicked with it").remove(id);
+    }
+}
+
+fn leads(node: &NodeHandle) -> bool {
+    matches!(node.status().borrow().role, Role::Leader { .. })
+}
+
+async fn ready(node: &NodeHandle) {
+    until(node, |status| status.not_ready.is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_node_takes_any_request_and_one_leads() {
+    let cluster = Cluster::default();
+    let nodes = [cluster.start("a").await, cluster.start("b").await, cluster.start("c").await];
+    for node in &nodes {
+        ready(node).await;
+    }
+    assert_eq!(nodes.iter().filter(|node| leads(node)).count(), 1);
+    for (n, node) in nodes.iter().enumerate() {
+        let n = n as u64;
+        granted(node, acquire(&format!("resource-{n}"), n)).await;
+    }
+    // What one node was told, every other one reads.
+    for node in &nodes {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let leases = node.read(Consistency::Consistent, deadline, |state| state.leases()).await;
+        assert_eq!(leases.expect("it is confirmed").0, 3);
+    }
+    // The same request, asked at another node, is the same grant (S6).
+    let again = decided(&nodes[1], acquire("resource-0", 0)).await;
+    assert!(again.replayed.is_some(), "{again:?}");
+    for node in &nodes {
+        node.stop().await;
+    }
+    assert!(cluster.presence.list().await.expect("it is memory").is_empty(), "they said goodbye");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_is_followed_at_once_and_the_state_goes_on() {
+    let cluster = Cluster::default();
+    let a = cluster.start("a").await;
+    ready(&a).await;
+    let b = cluster.start("b").await;
+    ready(&b).await;
+    granted(&b, acquire("r", 1)).await;
+    let begun = Instant::now();
+    a.stop().await;
+    cluster.unreachable("a");
+    until(&b, |status| matches!(status.role, Role::Leader { .. })).await;
+    assert!(begun.elapsed() < Duration::from_secs(1), "a resign needs no silence");
+    let again = decided(&b, acquire("r", 1)).await;
+    assert!(again.replayed.is_some(), "{again:?}");
+    decided(&b, release("r", 1)).await;
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_appends_stand_still_is_followed_after_a_silence() {
+    let cluster = Cluster::default();
+    let a = cluster.start("a").await;
+    ready(&a).await;
+    let b = cluster.start("b").await;
+    ready(&b).await;
+    let (head, _) = chain(&a).await;
+    // The leader's appends get lost, however often they are sent: b hears nothing any more.
+    for _ in 0..8 {
+        cluster.log.plan_append(AppendFault::Lost);
+    }
+    let begun = Instant::now();
+    until(&b, |status| matches!(status.role, Role::Leader { .. })).await;
+    let took = begun.elapsed();
+    assert!((2_000..3_500).contains(&took.as_millis()), "{took:?}");
+    // The old leader finds that out, follows, and passes on what it is asked.
+    until(&a, |status| status.role == Role::Follower && status.not_ready.is_none()).await;
+    granted(&a, acquire("r", 1)).await;
+    assert!(cluster.log.head().await.expect("it is memory").position > head.position);
+    a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_link_a_standby_says_so_and_waits_half_as_long() {
+    let cluster = Cluster::default();
+    let a = cluster.start("a").await;
+    ready(&a).await;
+    cluster.unreachable("a");
+    let b = cluster.start("b").await;
+    until(&b, |status| status.not_ready.as_deref() == Some("the leader is not reached")).await;
+    undecided(&b, acquire("r", 1)).await;
+    // The log moves, so b leaves the leader alone; stale reads are answered.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(leads(&a));
+    let stale = node_position(&b).await;
+    assert!(stale > Position(1), "it follows all the same");
+    a.stop().await;
+    b.stop().await;
+}
+
+async fn node_position(node: &NodeHandle) -> Position {
+    let read = node.read(Consistency::Stale, Instant::now(), |state| state.head().position);
+    read.await.expect("a stale read needs nobody").0
+}
