@@ -21,12 +21,14 @@ pub struct Service {
 
 impl Service {
     pub fn start(data: &Path) -> Self {
-        let mut child = Command::new(SERENO)
-            .args(["serve", "--http", "127.0.0.1:0", "--log-level", "error", "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(SERENO);
+        command.args(["serve", "--http", "127.0.0.1:0", "--log-level", "error", "--data"]);
+        Self::of(command.arg(data))
+    }
+
+    /// One that is started so.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let at = line.find("http://").unwrap_or_else(|| panic!("no address in {line:?}"));
