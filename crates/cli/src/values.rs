@@ -1,7 +1,13 @@
 //! How values are written on the command line.
 
+use clap::builder::RangedU64ValueParser;
 use sereno_client::api::Millis;
 use std::time::Duration;
+
+/// A whole number from 1 to `max`.
+pub(crate) fn count(max: u64) -> RangedU64ValueParser<u64> {
+    RangedU64ValueParser::new().range(1..=max)
+}
 
 /// One whole number and one unit: `500ms`, `30s`, `2m`, `1h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
