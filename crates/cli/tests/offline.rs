@@ -62,11 +62,11 @@ fn a_backup_of_a_running_service_is_restored_with_larger_tokens() {
     assert_eq!(service.json(&["namespace", "get", "kept"])["policy"]["maxTtl"], "10m");
     let paused = service.run(&["lock", "a", "--", "true"]);
     assert_eq!(paused.status.code(), Some(122));
-    for part in ["restored from a backup", "59m", "until about", "UTC", "sereno status"] {
+    for part in ["restored from a backup", "until about", "UTC", "sereno status"] {
         assert!(stderr(&paused).contains(part), "{part} is missing in {paused:?}");
     }
     assert!(!stderr(&paused).contains("sereno serve"), "it runs: {paused:?}");
-    assert!(service.text(&["status"]).contains("nothing is granted for 59m"));
+    assert!(service.text(&["status"]).contains("nothing is granted for "));
     service.stop();
     assert_eq!(json_of(&["doctor", "--data", text(&new), "--audit"])["sound"], true);
 }
@@ -267,13 +267,27 @@ fn a_trail_without_its_first_files_is_found_unless_rotation_removed_them() {
     let rotated = doctor("2");
     assert_eq!(rotated["sound"], true, "{rotated}");
     assert!(rotated["findings"][0]["what"].as_str().unwrap().contains("rotation has removed"));
+    // A line that was changed in a file that is not written any more: nothing goes on after it.
+    let oldest =
+        fs::read_dir(data.join("audit")).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();
+    let trail = fs::read_to_string(&oldest).unwrap();
+    fs::write(&oldest, trail.replacen("\"granted\"", "\"Granted\"", 1)).unwrap();
+    let refused = sereno(&["serve", "--http", "127.0.0.1:0", "--data", text(&data)]);
+    assert_eq!(refused.status.code(), Some(1));
+    let errors = stderr(&refused);
+    assert!(
+        errors.contains("audit trail is damaged") && errors.contains("move it away"),
+        "{errors}"
+    );
+    assert_eq!(doctor("2")["sound"], false);
+    fs::write(&oldest, trail).unwrap();
     let removed = doctor("16");
     assert_eq!(removed["sound"], false, "{removed}");
     assert!(removed["findings"][0]["what"].as_str().unwrap().contains("taken away"), "{removed}");
 }
 
 #[test]
-fn a_damaged_trail_is_neither_served_nor_gone_on_with() {
+fn a_damaged_line_is_not_given_out() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let service = Service::start(&data);
@@ -286,13 +300,10 @@ fn a_damaged_trail_is_neither_served_nor_gone_on_with() {
     assert!(!out.contains("somebody-else-entirely"), "{out}");
     assert!(!shown.status.success() && errors.contains("not what was written"), "{errors}");
     service.stop();
-    let again = sereno(&["serve", "--http", "127.0.0.1:0", "--data", text(&data)]);
-    assert_eq!(again.status.code(), Some(1));
-    let errors = stderr(&again);
-    assert!(
-        errors.contains("audit trail is damaged") && errors.contains("move it away"),
-        "{errors}"
-    );
+    // At the end of the trail a crash could have left it so: the log still has what the line has to say.
+    let service = Service::start(&data);
+    let again = service.text(&["audit"]);
+    assert!(again.contains(OWNER) && !again.contains("somebody-else-entirely"), "{again}");
 }
 
 #[test]
@@ -373,10 +384,10 @@ fn what_a_service_writes_is_for_its_owner_only_whatever_the_umask() {
         let service = Service::of(&mut under(&serve));
         token(&service);
         let backup = format!("backup --replace --data {} --to {}", text(&data), text(&file));
-        assert!(under(&backup).status().unwrap().success());
+        assert!(under(&backup).output().unwrap().status.success());
         service.stop();
         let restore = format!("restore --from {} --data {}", text(&file), text(&new));
-        assert!(under(&restore).status().unwrap().success());
+        assert!(under(&restore).output().unwrap().status.success());
         assert_eq!(mode(&file), 0o600);
         for dir in [&data, &data.join("audit"), &new] {
             assert_eq!(mode(dir), 0o700, "{}", dir.display());

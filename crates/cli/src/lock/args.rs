@@ -37,7 +37,7 @@ pub(crate) struct LockArgs {
     pub ttl: Option<Duration>,
 
     /// Stand in the queue for so long (10m at most). [default: do not wait]
-    #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with = "skip_if_held")]
+    #[arg(long, value_name = "DURATION", value_parser = values::wait, conflicts_with = "skip_if_held")]
     pub wait: Option<Duration>,
 
     /// Stop the command before the lock has been held for so long, however often it was renewed. [default: the
