@@ -37,7 +37,6 @@ pub(crate) enum Command {
     Status(StatusArgs),
     Backup(BackupArgs),
     Restore(RestoreArgs),
-    /// Raise the floor of all tokens to come.
     TokenFloor(TokenFloorArgs),
     Doctor(DoctorArgs),
     /// Play the story that the service exists for: a paused holder wakes up late, and the fence holds.

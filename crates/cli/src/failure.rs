@@ -78,7 +78,7 @@ impl From<Error> for Failure {
 
 /// A service that answers gives its code first.
 fn unavailable_hint(why: &str) -> &'static str {
-    let codes = [ErrorCode::Unavailable, ErrorCode::Overloaded];
+    let codes = [ErrorCode::Unavailable, ErrorCode::Overloaded, ErrorCode::LimitReached];
     match codes.iter().any(|code| why.starts_with(&format!("{code}: "))) {
         true => "It answers, and does not take this call now: see `sereno status`, and try again.",
         false => {

@@ -3,10 +3,11 @@
 use crate::{connect::Service, failure::Failure, output::Output};
 use clap::Args;
 
-/// Where to set the floor.
+/// Raise the floor of all tokens to come.
 ///
 /// Needed only when an earlier leader's wall clock was far ahead and its log is gone: resources then refuse the
-/// tokens of now. It can only rise, and every token to come is at least this.
+/// tokens of now. The floor can only rise, and every token to come is at least this; one that is higher already stays,
+/// and the answer says so.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TokenFloorArgs {
     #[command(flatten)]

@@ -324,6 +324,7 @@ fn an_examination_changes_no_file() {
             assert!(report.is_sound() && !report.in_use, "{report:?}");
             let log = sqlite::open_for_examination(dir).expect("it opens");
             assert_eq!(Some(log.head()), report.head);
+            assert!(log.is_alone());
             assert!(
                 matches!(log.read(log.first(), 1 << 20), Ok(Read::Entries(it)) if !it.is_empty())
             );

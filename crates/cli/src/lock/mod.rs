@@ -82,7 +82,7 @@ async fn acquire(client: &Client, args: &LockArgs) -> Result<Guard, Error> {
 
 async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<u8, Failure> {
     if error.is_locked() && args.skip_if_held {
-        note(&format!("skipped: {error}"));
+        note(&format!("skipped: {}", Failure::from(error).what));
         return Ok(exit::SKIPPED);
     }
     let code = match &error {

@@ -27,9 +27,7 @@ enum LocksCommand {
     Get(get::GetArgs),
     /// Release a lease by its secret id.
     Release(release::ReleaseArgs),
-    /// End somebody's lease, in an operator's name.
     ForceRelease(force_release::ForceReleaseArgs),
-    /// Follow what happens.
     Watch(watch::WatchArgs),
 }
 

@@ -29,7 +29,6 @@ pub(crate) struct NamespaceArgs {
 enum NamespaceCommand {
     /// Show a namespace: its policy and its counters.
     Get(GetArgs),
-    /// Create a namespace, or change what it allows.
     Set(Box<set::SetArgs>),
     /// List namespaces.
     Ls(LsArgs),

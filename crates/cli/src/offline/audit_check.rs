@@ -136,6 +136,9 @@ impl Findings {
 /// The outer error: the log cannot be read; the inner one: it cannot be replayed.
 fn compare(data: &Path, folder: &Path) -> Result<Result<Comparison, String>, String> {
     let log = open_for_examination(data).map_err(|error| error.to_string())?;
+    if !log.is_alone() {
+        return Err("a service has started meanwhile".into());
+    }
     let begins = match beginning(&log) {
         Ok(begins) => begins,
         Err(what) => return Ok(Err(what)),

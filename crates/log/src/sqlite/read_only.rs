@@ -20,7 +20,7 @@ pub struct ReadOnlyLog {
     connection: Connection,
     state: LogState,
     /// Of an examination. Goes when the connection is closed.
-    _lock: Option<FolderLock>,
+    lock: Option<FolderLock>,
 }
 
 /// Opens the log in `dir` as it is now, whether or not a process serves it, and takes no lock: a service can start
@@ -60,11 +60,16 @@ fn open(dir: &Path, connect: Open, lock: Option<FolderLock>) -> Result<ReadOnlyL
             "log.db: its end is missing: it stops at position {}, and HEAD tells of {}",
             state.head.position, mark.position
         ))),
-        _ => Ok(ReadOnlyLog { connection, state, _lock: lock }),
+        _ => Ok(ReadOnlyLog { connection, state, lock: lock }),
     }
 }
 
 impl ReadOnlyLog {
+    /// It was opened for an examination and nobody serves the folder: what else lies in it does not change either.
+    pub fn is_alone(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// The head.
     pub fn head(&self) -> Head {
         self.state.head
