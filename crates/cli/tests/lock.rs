@@ -331,15 +331,20 @@ fn a_watchdog_that_dies_is_replaced() {
 #[test]
 fn a_watchdog_that_is_stopped_is_replaced() {
     let scene = Scene::new(grants_all(30_000));
-    let (mut wrapper, command) = until_told(&scene);
+    let log = scene.path("log");
+    let mut wrapper = scene.command(&[], "echo $$ > self; sleep 60");
+    let wrapper = wrapper.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let mut wrapper = Wrapper(wrapper);
+    let command = scene.pid("self");
     let first = watchdog(&wrapper).unwrap();
     kill("-STOP", first);
-    until("the end of the stopped one", Duration::from_secs(15), || !alive(first));
-    until("another watchdog", Duration::from_secs(10), || watchdog(&wrapper).is_some());
-    assert!(alive(command));
+    // Only then it knows what to watch.
+    let is_told = || fs::read_to_string(&log).unwrap().contains("another one watches now");
+    until("another watchdog", Duration::from_secs(30), is_told);
+    assert!(!alive(first) && watchdog(&wrapper).is_some() && alive(command));
     // The new one does what it is for.
     wrapper.0.kill().unwrap();
-    until("the command's end", Duration::from_secs(15), || !alive(command));
+    until("the command's end", Duration::from_secs(30), || !alive(command));
 }
 
 #[test]
