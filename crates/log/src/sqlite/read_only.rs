@@ -60,7 +60,7 @@ fn open(dir: &Path, connect: Open, lock: Option<FolderLock>) -> Result<ReadOnlyL
             "log.db: its end is missing: it stops at position {}, and HEAD tells of {}",
             state.head.position, mark.position
         ))),
-        _ => Ok(ReadOnlyLog { connection, state, lock: lock }),
+        _ => Ok(ReadOnlyLog { connection, state, lock }),
     }
 }
 
