@@ -6,8 +6,8 @@ use crate::{
     connect::Service,
     demo::WorkerArgs,
     lock::LockArgs,
-    locks::LocksCommand,
-    namespace::NamespaceCommand,
+    locks::LocksArgs,
+    namespace::NamespaceArgs,
     offline::{BackupArgs, DoctorArgs, RestoreArgs},
     own,
     status::StatusArgs,
@@ -20,8 +20,6 @@ use std::ffi::OsString;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sereno", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    #[command(flatten)]
-    pub service: Service,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -31,19 +29,14 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Serve(Box<sereno_server::Args>),
     Lock(Box<LockArgs>),
-    /// Look at locks, and end them.
-    #[command(subcommand)]
-    Locks(LocksCommand),
-    /// Look at what namespaces allow, and change it.
-    #[command(subcommand)]
-    Namespace(NamespaceCommand),
+    Locks(LocksArgs),
+    Namespace(NamespaceArgs),
     /// Show the audit trail.
     Audit(AuditArgs),
     /// Show the condition of the service.
     Status(StatusArgs),
     Backup(BackupArgs),
     Restore(RestoreArgs),
-    /// Raise the floor of all tokens to come.
     TokenFloor(TokenFloorArgs),
     Doctor(DoctorArgs),
     /// Play the story that the service exists for: a paused holder wakes up late, and the fence holds.
@@ -122,6 +115,35 @@ mod tests {
             let name = inner.get_name();
             assert!(PAGE.contains(&format!("`{name}`")), "{name} is missing");
             options_are_on_the_page(inner);
+        }
+    }
+
+    /// Where the service is means nothing to commands that work on a folder, or bring their own service.
+    #[test]
+    fn only_commands_that_use_a_service_take_one() {
+        let mut command = Cli::command();
+        command.build();
+        for command in command.get_subcommands() {
+            let name = command.get_name();
+            let takes = command.get_arguments().any(|it| it.get_long() == Some("server"));
+            let uses =
+                ["lock", "locks", "namespace", "audit", "status", "token-floor"].contains(&name);
+            assert_eq!(takes, uses, "{name}");
+            for inner in command.get_subcommands().filter(|it| it.get_name() != "help") {
+                assert!(inner.get_arguments().any(|it| it.get_long() == Some("server")), "{name}");
+            }
+        }
+    }
+
+    /// What stands in the source as it shall stand on the screen must not be broken again there.
+    #[test]
+    fn the_help_of_lock_fits_the_screen() {
+        let command = Cli::command();
+        let lock = command.get_subcommands().find(|it| it.get_name() == "lock").unwrap();
+        let about = lock.get_long_about().unwrap().to_string();
+        assert!(about.lines().count() > 10 && about.contains("  120  "), "{about}");
+        for line in about.lines() {
+            assert!(line.len() < 80, "{line}");
         }
     }
 

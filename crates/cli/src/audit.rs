@@ -1,6 +1,6 @@
 //! `sereno audit`: the audit trail of a running service.
 
-use crate::{connect::Service, failure::Failure, output::Output};
+use crate::{connect::Service, failure::Failure, output::Output, values};
 use clap::Args;
 use sereno_client::api::AuditLine;
 use std::time::Duration;
@@ -8,12 +8,14 @@ use std::time::Duration;
 /// Which lines to show.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AuditArgs {
+    #[command(flatten)]
+    service: Service,
     /// The number of the first line.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     from: u64,
     /// So many lines at most. [default: all there are]
-    #[arg(long, value_name = "COUNT")]
-    limit: Option<usize>,
+    #[arg(long, value_name = "COUNT", value_parser = values::count(u64::MAX))]
+    limit: Option<u64>,
     /// Go on with lines as they are written; ends with Ctrl-C.
     #[arg(long)]
     follow: bool,
@@ -24,10 +26,11 @@ pub(crate) struct AuditArgs {
 const PAGE_ROWS: usize = 1_000;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-pub(crate) async fn run(service: &Service, args: AuditArgs) -> Result<u8, Failure> {
-    let client = service.client()?;
+pub(crate) async fn run(args: AuditArgs) -> Result<u8, Failure> {
+    let client = args.service.client()?;
     let mut from = args.from;
-    let mut left = args.limit.unwrap_or(usize::MAX);
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let mut left = usize::try_from(limit).unwrap_or(usize::MAX);
     while left > 0 {
         let page = client.audit(from, Some(left.min(PAGE_ROWS))).await?;
         left -= page.lines.len();

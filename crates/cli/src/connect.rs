@@ -10,6 +10,7 @@ pub(crate) struct Service {
     /// Where the service is: one URL, or several of the same service, separated by commas.
     #[arg(
         long,
+        // For the commands below the one that takes it.
         global = true,
         env = sereno_client::SERVER_VARIABLE,
         default_value = DEFAULT_SERVER,

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 pub(crate) const FAILED: u8 = 1;
 /// The service could not be reached, or did not say what became of the call.
 pub(crate) const UNREACHABLE: u8 = 3;
+/// `doctor`: it could not be examined, so nothing is known about it.
+pub(crate) const NOT_EXAMINED: u8 = 4;
 
 /// `lock`: somebody else has it, at once or still when the wait was over.
 pub(crate) const NOT_ACQUIRED: u8 = 120;

@@ -1,6 +1,6 @@
 //! What goes to standard error when something did not work: what happened, and what to do.
 
-use crate::{exit, output::note};
+use crate::{exit, output::note, wording};
 use sereno_client::{Error, api::ErrorCode};
 use std::fmt;
 
@@ -60,17 +60,29 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let failure = Self::new(error.to_string());
         match &error {
-            Error::Refused(problem) => match hint_for(problem.code) {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            },
-            Error::Unavailable(_) => failure.exit(exit::UNREACHABLE).hint(
-                "Is it running there? Start one with `sereno serve`; name another with --server or SERENO_SERVER.",
-            ),
+            Error::Refused(problem) => {
+                let failure = Self::new(format!("{}: {}", problem.code, wording::detail(problem)));
+                match hint_for(problem.code) {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            }
+            Error::Unavailable(why) => failure.exit(exit::UNREACHABLE).hint(unavailable_hint(why)),
             Error::Unknown(_) => failure
                 .exit(exit::UNREACHABLE)
                 .hint("It may have been carried out: look before you repeat it."),
             _ => failure,
+        }
+    }
+}
+
+/// A service that answers gives its code first.
+fn unavailable_hint(why: &str) -> &'static str {
+    let codes = [ErrorCode::Unavailable, ErrorCode::Overloaded, ErrorCode::LimitReached];
+    match codes.iter().any(|code| why.starts_with(&format!("{code}: "))) {
+        true => "It answers, and does not take this call now: see `sereno status`, and try again.",
+        false => {
+            "Is it running there? Start one with `sereno serve`; name another with --server or SERENO_SERVER."
         }
     }
 }
@@ -121,5 +133,9 @@ mod tests {
         let failure = Failure::from(Error::Unavailable("connection refused".into()));
         assert_eq!(failure.exit, exit::UNREACHABLE);
         assert!(failure.to_string().contains("sereno serve"));
+        let answers = Failure::from(Error::Unavailable("UNAVAILABLE: no leader".into()));
+        assert_eq!(answers.exit, exit::UNREACHABLE);
+        let text = answers.to_string();
+        assert!(text.contains("sereno status") && !text.contains("sereno serve"), "{text}");
     }
 }

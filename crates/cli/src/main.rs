@@ -16,10 +16,12 @@ mod namespace;
 mod offline;
 mod output;
 mod own;
+mod pause;
 mod serve;
 mod status;
 mod token_floor;
 mod values;
+mod wording;
 
 use args::{Cli, Command, Helper};
 use clap::Parser;
@@ -40,17 +42,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(Cli { service, command }: Cli) -> Result<u8, Failure> {
+fn run(Cli { command }: Cli) -> Result<u8, Failure> {
     match command {
         Command::Serve(args) => serve::run(*args),
-        Command::Lock(args) => on_runtime(lock::run(&service, *args)),
-        Command::Locks(command) => on_runtime(locks::run(&service, command)),
-        Command::Namespace(command) => on_runtime(namespace::run(&service, command)),
-        Command::Audit(args) => on_runtime(audit::run(&service, args)),
-        Command::Status(args) => on_runtime(status::run(&service, args)),
+        Command::Lock(args) => on_runtime(lock::run(*args)),
+        Command::Locks(args) => on_runtime(locks::run(args)),
+        Command::Namespace(args) => on_runtime(namespace::run(args)),
+        Command::Audit(args) => on_runtime(audit::run(args)),
+        Command::Status(args) => on_runtime(status::run(args)),
         Command::Backup(args) => offline::backup(&args),
         Command::Restore(args) => offline::restore(&args),
-        Command::TokenFloor(args) => on_runtime(token_floor::run(&service, args)),
+        Command::TokenFloor(args) => on_runtime(token_floor::run(args)),
         Command::Doctor(args) => offline::doctor(&args),
         Command::Demo => demo::run(),
         Command::Completions(args) => completions::run(&args),

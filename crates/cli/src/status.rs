@@ -5,6 +5,7 @@ use crate::{
     exit,
     failure::Failure,
     output::{Output, human},
+    pause,
 };
 use clap::Args;
 use sereno_client::api::Status;
@@ -13,11 +14,13 @@ use sereno_client::api::Status;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
+    service: Service,
+    #[command(flatten)]
     output: Output,
 }
 
-pub(crate) async fn run(service: &Service, args: StatusArgs) -> Result<u8, Failure> {
-    let status = service.client()?.status().await?;
+pub(crate) async fn run(args: StatusArgs) -> Result<u8, Failure> {
+    let status = args.service.client()?.status().await?;
     args.output.answer(&status, text)?;
     Ok(if status.ready { 0 } else { exit::FAILED })
 }
@@ -49,10 +52,8 @@ fn text(status: &Status) -> String {
         ("intake", format!("{} calls", status.intake)),
     ];
     if status.paused_ms > 0 {
-        rows.push((
-            "paused",
-            format!("nothing is granted for {} (after a restore)", human(status.paused_ms)),
-        ));
+        let until = pause::until(status.paused_ms);
+        rows.push(("paused", format!("after a restore nothing is granted {until}")));
     }
     if status.trim_held {
         rows.push(("trim", "held: a rehearsal differed twice; see docs/operating.md".into()));

@@ -142,7 +142,13 @@ fn namespaces_are_created_changed_and_guarded_by_their_version() {
     assert_eq!((&policy["maxHold"], &policy["lockDelay"]), (&json!("1h"), &json!("2s")));
     assert_eq!(policy["fencingRequired"], true);
     let stale = service.run(&["namespace", "set", "money", "--expected-version", "1"]);
-    assert!(stderr(&stale).contains("VERSION_CONFLICT"), "{stale:?}");
+    assert_eq!(stale.status.code(), Some(1));
+    let stale = stderr(&stale);
+    assert!(stale.contains("VERSION_CONFLICT") && stale.contains("version 2, not 1"), "{stale}");
+    let exists = stderr(&service.run(&["namespace", "set", "money", "--expected-version", "0"]));
+    assert!(exists.contains("exists already, with version 2"), "{exists}");
+    let none = stderr(&service.run(&["namespace", "set", "none", "--expected-version", "4"]));
+    assert!(none.contains("there is no none"), "{none}");
     service.text(&["namespace", "set", "money", "--max-hold", "none"]);
     assert_eq!(service.json(&["namespace", "get", "money"])["policy"].get("maxHold"), None);
     let names = service.json(&["namespace", "ls"]);
@@ -172,6 +178,86 @@ fn namespaces_are_created_changed_and_guarded_by_their_version() {
         "echo $SERENO_FENCE_KEY",
     ]);
     assert_eq!(used, "money/lock/x\n");
+}
+
+#[test]
+fn a_namespace_is_shown_in_the_words_in_which_it_is_set() {
+    let (_folder, service) = service();
+    service.text(&["namespace", "set", "n", "--min-ttl", "2500ms", "--fencing", "best-effort"]);
+    let text = service.text(&["namespace", "get", "n"]);
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{name} ")));
+        line.unwrap().trim_start()[name.len()..].trim().to_owned()
+    };
+    for (option, set) in [
+        ("min-ttl", "2500ms"),
+        ("default-ttl", "30s"),
+        ("max-ttl", "1h"),
+        ("max-hold", "none"),
+        ("lock-delay", "0s"),
+        ("fencing", "best-effort"),
+        ("fencing-required", "false"),
+        ("max-leases", "1000000"),
+        ("requests-per-second", "none"),
+        ("remember-refusals", "90s"),
+        ("remember-endings", "5m"),
+        ("remember-records", "2000000"),
+    ] {
+        assert_eq!(value(option), set, "{option} in {text}");
+        // And it is taken so; nothing changes, so nothing is written.
+        let same = service.text(&["namespace", "set", "n", &format!("--{option}"), set]);
+        assert!(same.contains("nothing was written, it stays at version 1"), "{option}: {same}");
+    }
+    let nothing = service.json(&["namespace", "set", "n"]);
+    assert_eq!(nothing["version"], 1);
+    assert_eq!(
+        service.text(&["namespace", "set", "n", "--lock-delay", "1s"]),
+        "n has version 2 now\n"
+    );
+    let kinds = service.text(&["audit", "--output", "json"]);
+    assert_eq!(kinds.matches("namespacePut").count(), 2, "{kinds}");
+}
+
+#[test]
+fn errors_speak_of_options_and_in_their_units() {
+    let (_folder, service) = service();
+    for (arguments, said) in [
+        (&["lock", "a", "--ttl", "500ms", "--", "true"][..], "--ttl: must be 1s to 1h, is 500ms"),
+        (
+            &["namespace", "set", "n", "--lock-delay", "90s"][..],
+            "--lock-delay: must be 0s to 1m, is 90s",
+        ),
+        (
+            &["namespace", "set", "n", "--remember-records", "0"][..],
+            "--remember-records: must be 1 to 2000000, is 0",
+        ),
+        (
+            &["namespace", "set", "n", "--min-ttl", "1m", "--max-ttl", "30s"][..],
+            "--min-ttl: must not be above --max-ttl",
+        ),
+    ] {
+        let output = service.run(arguments);
+        let errors = stderr(&output);
+        assert!(errors.contains(said), "{arguments:?}: {errors}");
+        assert!(!errors.contains("durations in ms") && !errors.contains("Ttl"), "{errors}");
+    }
+    let long = sereno(&["lock", "a", "--wait", "2h", "--", "true"]);
+    assert_eq!(long.status.code(), Some(2));
+    assert!(stderr(&long).contains("must be at most 10m"), "{long:?}");
+    let holder = "sereno=$0; $sereno lock a -- true; exit 0".replace("$sereno", SERENO);
+    let held = service.run(&["lock", "a", "--", "sh", "-c", &holder]);
+    let errors = stderr(&held);
+    assert!(errors.contains("for at most 29s more"), "{errors}");
+}
+
+#[test]
+fn a_list_of_nothing_is_refused_before_it_is_asked_for() {
+    for arguments in [&["locks", "ls", "--limit", "0"], &["locks", "ls", "--limit", "1000001"]] {
+        let output = sereno(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("1..=1000000"), "{output:?}");
+    }
+    assert_eq!(sereno(&["audit", "--limit", "0"]).status.code(), Some(2));
 }
 
 #[test]
@@ -231,6 +317,10 @@ fn the_status_and_the_floor() {
     let floor = token() + 1_000_000_000;
     service.text(&["token-floor", "--set", &floor.to_string()]);
     assert!(token() >= floor);
+    let lower = service.text(&["token-floor", "--set", &(floor - 5_000).to_string()]);
+    let stays = lower.strip_prefix("the floor stays at ").unwrap_or_else(|| panic!("{lower}"));
+    let stays: u64 = stays.split(',').next().unwrap().parse().unwrap();
+    assert!(stays > floor && token() >= stays, "{lower}");
     let beyond = (1_u64 << 53).to_string();
     assert_eq!(service.run(&["token-floor", "--set", &beyond]).status.code(), Some(2));
 }

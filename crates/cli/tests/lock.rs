@@ -329,6 +329,41 @@ fn a_watchdog_that_dies_is_replaced() {
 }
 
 #[test]
+fn a_watchdog_that_is_stopped_is_replaced() {
+    let scene = Scene::new(grants_all(30_000));
+    let log = scene.path("log");
+    let mut wrapper = scene.command(&[], "echo $$ > self; sleep 60");
+    let wrapper = wrapper.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let mut wrapper = Wrapper(wrapper);
+    let command = scene.pid("self");
+    let first = watchdog(&wrapper).unwrap();
+    kill("-STOP", first);
+    // Only then it knows what to watch.
+    let is_told = || fs::read_to_string(&log).unwrap().contains("another one watches now");
+    until("another watchdog", Duration::from_secs(30), is_told);
+    assert!(!alive(first) && watchdog(&wrapper).is_some() && alive(command));
+    // The new one does what it is for.
+    wrapper.0.kill().unwrap();
+    until("the command's end", Duration::from_secs(30), || !alive(command));
+}
+
+#[test]
+fn in_a_partition_the_group_is_gone_in_time_whatever_became_of_the_watchdog() {
+    for signal in ["-KILL", "-STOP"] {
+        let scene = Scene::new(then_silence(2_000));
+        let mut wrapper = scene.start(&[], &family(""));
+        let family = scene.family();
+        kill(signal, watchdog(&wrapper).unwrap());
+        let granted_at = scene.stub.asked_on(ACQUIRE)[0].at;
+        let gone = || !family.iter().any(|&pid| alive(pid));
+        until("the group's end", Duration::from_secs(5), gone);
+        let gone_after = granted_at.elapsed();
+        assert!(gone_after < Duration::from_millis(2_000), "{signal}: {gone_after:?}");
+        assert_eq!(wrapper.0.wait().unwrap().code(), Some(123), "{signal}");
+    }
+}
+
+#[test]
 fn a_watchdog_that_hangs_does_no_harm() {
     let scene = Scene::new(grants_all(30_000));
     let (mut wrapper, _) = until_told(&scene);

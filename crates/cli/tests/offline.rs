@@ -5,7 +5,12 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
 use support::{Service, sereno, stderr, stdout};
 
 /// Stands in entries of the log, where it can be found again.
@@ -57,7 +62,11 @@ fn a_backup_of_a_running_service_is_restored_with_larger_tokens() {
     assert_eq!(service.json(&["namespace", "get", "kept"])["policy"]["maxTtl"], "10m");
     let paused = service.run(&["lock", "a", "--", "true"]);
     assert_eq!(paused.status.code(), Some(122));
-    assert!(stderr(&paused).contains("paused"), "{paused:?}");
+    for part in ["restored from a backup", "until about", "UTC", "sereno status"] {
+        assert!(stderr(&paused).contains(part), "{part} is missing in {paused:?}");
+    }
+    assert!(!stderr(&paused).contains("sereno serve"), "it runs: {paused:?}");
+    assert!(service.text(&["status"]).contains("nothing is granted for "));
     service.stop();
     assert_eq!(json_of(&["doctor", "--data", text(&new), "--audit"])["sound"], true);
 }
@@ -129,7 +138,7 @@ fn a_sound_folder_is_found_sound_running_or_stopped() {
     assert_eq!((&running["sound"], &running["inUse"]), (&json!(true), &json!(true)), "{running}");
     assert_eq!(running["audit"]["compared"], false);
     let text = stdout(&sereno(&["doctor", "--data", text(&data)]));
-    assert!(text.ends_with("sound\n"), "{text}");
+    assert!(text.contains("\nsound: "), "{text}");
 }
 
 #[test]
@@ -151,7 +160,7 @@ fn damage_is_named_and_exits_with_1() {
     let output = sereno(&["doctor", "--data", text(&data)]);
     assert_eq!(output.status.code(), Some(1));
     let report = String::from_utf8_lossy(&output.stdout);
-    assert!(report.contains("DAMAGED  log.db") && report.ends_with("DAMAGED\n"), "{report}");
+    assert!(report.contains("DAMAGED  log.db") && report.contains("\nDAMAGED: keep"), "{report}");
     let backup = folder.path().join("backup");
     let refused = sereno(&["backup", "--data", text(&data), "--to", text(&backup)]);
     assert!(!refused.status.success() && !backup.exists());
@@ -181,4 +190,227 @@ fn an_audit_line_that_was_changed_or_cut_is_found() {
     let cut = doctor();
     let first = &cut["findings"][0]["place"];
     assert_eq!((&cut["sound"], first), (&json!(false), &json!("audit")), "{cut}");
+}
+
+/// The one file of a short trail.
+fn trail_of(data: &Path) -> PathBuf {
+    fs::read_dir(data.join("audit")).unwrap().next().unwrap().unwrap().path()
+}
+
+#[test]
+fn a_trail_that_was_shortened_or_taken_away_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    used(&data);
+    let file = trail_of(&data);
+    let trail = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = trail.split_inclusive('\n').collect();
+    let doctor = || json_of(&["doctor", "--data", text(&data), "--audit"]);
+    let what =
+        |report: &Value| report["findings"][0]["what"].as_str().unwrap_or_default().to_owned();
+    for kept in [0, 1, 3, lines.len() - 1] {
+        fs::write(&file, lines[..kept].concat()).unwrap();
+        let report = doctor();
+        assert_eq!((&report["sound"], kept), (&json!(false), kept), "{report}");
+        assert!(what(&report).contains("lacks"), "{report}");
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(what(&doctor()).contains("lacks"), "no file");
+    fs::remove_dir(data.join("audit")).unwrap();
+    let gone = sereno(&["doctor", "--data", text(&data), "--audit"]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&gone.stdout).contains("lacks"), "no folder");
+
+    // A start makes it good from the log, as after a crash.
+    Service::start(&data).stop();
+    assert_eq!(doctor()["sound"], true);
+    let lines = fs::read_to_string(trail_of(&data)).unwrap().lines().count();
+    assert!(lines > 6, "{lines}");
+}
+
+#[test]
+fn after_a_kill_what_is_only_in_the_log_is_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let service = Service::start(&data);
+    token(&service);
+    drop(service); // Killed.
+    let file = trail_of(&data);
+    let trail = fs::read_to_string(&file).unwrap();
+    let last = trail[..trail.len() - 1].rfind('\n').unwrap() + 1;
+    fs::write(&file, &trail[..last]).unwrap();
+    let report = json_of(&["doctor", "--data", text(&data), "--audit"]);
+    assert_eq!((&report["sound"], &report["findings"][0]["damage"]), (&json!(true), &json!(false)));
+    let what = report["findings"][0]["what"].as_str().unwrap();
+    assert!(what.contains("the last 1 events are only in the log"), "{what}");
+}
+
+#[test]
+fn a_trail_without_its_first_files_is_found_unless_rotation_removed_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut service = Command::new(support::SERENO);
+    service.args(["serve", "--http", "127.0.0.1:0", "--log-level", "error"]);
+    service.args(["--audit-file-bytes", "64KiB", "--audit-files", "2", "--data"]).arg(&data);
+    let service = Service::of(&mut service);
+    // Refusals by an operator's rule leave lines and cost little: about a hundred to a file.
+    let long = "r".repeat(250);
+    while fs::read_dir(data.join("audit")).unwrap().count() < 2
+        || data.join("audit/audit-00000000000000000001.jsonl").exists()
+    {
+        service.text(&["lock", &long, "--owner", &"o".repeat(120), "--", "true"]);
+    }
+    service.stop();
+    let doctor = |files: &str| {
+        json_of(&["doctor", "--data", text(&data), "--audit", "--audit-files", files])
+    };
+    let rotated = doctor("2");
+    assert_eq!(rotated["sound"], true, "{rotated}");
+    assert!(rotated["findings"][0]["what"].as_str().unwrap().contains("rotation has removed"));
+    // A line that was changed in a file that is not written any more: nothing goes on after it.
+    let oldest =
+        fs::read_dir(data.join("audit")).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();
+    let trail = fs::read_to_string(&oldest).unwrap();
+    fs::write(&oldest, trail.replacen("\"granted\"", "\"Granted\"", 1)).unwrap();
+    let refused = sereno(&["serve", "--http", "127.0.0.1:0", "--data", text(&data)]);
+    assert_eq!(refused.status.code(), Some(1));
+    let errors = stderr(&refused);
+    assert!(
+        errors.contains("audit trail is damaged") && errors.contains("move it away"),
+        "{errors}"
+    );
+    assert_eq!(doctor("2")["sound"], false);
+    fs::write(&oldest, trail).unwrap();
+    let removed = doctor("16");
+    assert_eq!(removed["sound"], false, "{removed}");
+    assert!(removed["findings"][0]["what"].as_str().unwrap().contains("taken away"), "{removed}");
+}
+
+#[test]
+fn a_damaged_line_is_not_given_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let service = Service::start(&data);
+    token(&service);
+    let file = trail_of(&data);
+    let trail = fs::read_to_string(&file).unwrap();
+    fs::write(&file, trail.replacen(OWNER, "somebody-else-entirely", 1)).unwrap();
+    let shown = service.run(&["audit"]);
+    let (out, errors) = (String::from_utf8_lossy(&shown.stdout).into_owned(), stderr(&shown));
+    assert!(!out.contains("somebody-else-entirely"), "{out}");
+    assert!(!shown.status.success() && errors.contains("not what was written"), "{errors}");
+    service.stop();
+    // At the end of the trail a crash could have left it so: the log still has what the line has to say.
+    let service = Service::start(&data);
+    let again = service.text(&["audit"]);
+    assert!(again.contains(OWNER) && !again.contains("somebody-else-entirely"), "{again}");
+}
+
+#[test]
+fn what_cannot_be_examined_is_not_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, missing) = (folder.path().join("data"), folder.path().join("missing"));
+    used(&data);
+    let doctor = |data: &Path| {
+        let output = sereno(&["doctor", "--data", text(data), "--audit"]);
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(output.stdout.is_empty(), "no verdict: {output:?}");
+        let errors = stderr(&output);
+        assert!(
+            errors.contains("could not be examined") && !errors.contains("damaged"),
+            "{errors}"
+        );
+    };
+    doctor(&missing);
+    // For root everything can be read, so a folder in a file's place has to do.
+    fs::rename(data.join("audit"), data.join("aside")).unwrap();
+    fs::write(data.join("audit"), "").unwrap();
+    doctor(&data);
+    for name in ["HEAD", "log.db"] {
+        fs::rename(data.join(name), data.join("kept")).unwrap();
+        fs::create_dir(data.join(name)).unwrap();
+        doctor(&data);
+        fs::remove_dir(data.join(name)).unwrap();
+        fs::rename(data.join("kept"), data.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn an_examination_changes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let service = Service::start(&data);
+    token(&service);
+    drop(service); // Killed: SQLite's index is as it was then.
+    let files = || {
+        let mut files: Vec<_> = fs::read_dir(&data)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file())
+            .map(|path| {
+                (fs::metadata(&path).unwrap().modified().unwrap(), fs::read(&path).unwrap(), path)
+            })
+            .collect();
+        files.sort_by(|a, b| a.2.cmp(&b.2));
+        files
+    };
+    let before = files();
+    assert_eq!(json_of(&["doctor", "--data", text(&data), "--audit"])["sound"], true);
+    assert!(files() == before, "a file was changed");
+    fs::remove_file(data.join("log.db-shm")).unwrap();
+    let before = files();
+    assert_eq!(json_of(&["doctor", "--data", text(&data), "--audit"])["sound"], true);
+    assert!(files() == before, "a file was changed or made");
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn what_a_service_writes_is_for_its_owner_only_whatever_the_umask() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file, new) =
+        (folder.path().join("data"), folder.path().join("backup"), folder.path().join("new"));
+    for umask in ["000", "022"] {
+        let _ = (fs::remove_dir_all(&data), fs::remove_dir_all(&new));
+        let under = |arguments: &str| {
+            let mut shell = Command::new("sh");
+            let line = format!("umask {umask}; exec {} {arguments}", support::SERENO);
+            shell.args(["-c", &line]);
+            shell
+        };
+        let serve = format!("serve --http 127.0.0.1:0 --log-level error --data {}", text(&data));
+        let service = Service::of(&mut under(&serve));
+        token(&service);
+        let backup = format!("backup --replace --data {} --to {}", text(&data), text(&file));
+        assert!(under(&backup).output().unwrap().status.success());
+        service.stop();
+        let restore = format!("restore --from {} --data {}", text(&file), text(&new));
+        assert!(under(&restore).output().unwrap().status.success());
+        assert_eq!(mode(&file), 0o600);
+        for dir in [&data, &data.join("audit"), &new] {
+            assert_eq!(mode(dir), 0o700, "{}", dir.display());
+            let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+            for file in files.filter(|path| path.is_file()) {
+                assert_eq!(mode(&file), 0o600, "{}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_others_can_enter_is_warned_of_and_served() {
+    let folder = tempfile::tempdir().unwrap();
+    for (mode, is_warned) in [(0o755, true), (0o700, false)] {
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let log = folder.path().join("log");
+        let mut serve = Command::new(support::SERENO);
+        serve.args(["serve", "--http", "127.0.0.1:0", "--log-level", "warn", "--data"]);
+        serve.arg(folder.path()).stderr(fs::File::create(&log).unwrap());
+        Service::of(&mut serve).stop();
+        let said = fs::read_to_string(&log).unwrap();
+        assert_eq!(said.contains("others than its owner"), is_warned, "{said}");
+        assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, mode);
+    }
 }

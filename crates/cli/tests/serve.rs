@@ -11,7 +11,7 @@ use support::{Service, stdout};
 fn a_data_folder_taken_away_ends_the_service_with_one_line_and_a_code() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let mut service = Service::start_with(&data, Stdio::piped());
+    let mut service = Service::of(Service::command(&data).stderr(Stdio::piped()));
     stdout(&service.run(&["lock", "a", "--", "true"]));
     fs::remove_dir_all(&data).unwrap();
     let status = service.child.wait().unwrap();

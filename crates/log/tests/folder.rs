@@ -289,3 +289,105 @@ fn the_wal_begins_anew_when_it_was_copied() {
     // About 25 MB were written to it.
     assert!(wal < 5_000_000, "{wal}");
 }
+
+fn mode(path: &std::path::Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+}
+
+#[test]
+fn a_log_is_for_its_owner_only() {
+    let parent = tempfile::tempdir().expect("a folder can be made");
+    let (new, restored) = (parent.path().join("deeper/new"), parent.path().join("restored"));
+    let log = sqlite::open(&new, Options::default()).expect("it opens");
+    wait(Chain::default().grow(&log, 3));
+    sqlite::create_from_snapshot(&restored, &snapshot_of(9)).expect("it restores");
+    let other = sqlite::open(&restored, Options::default()).expect("it opens");
+    for dir in [&new, &restored] {
+        assert_eq!(mode(dir), 0o700, "{}", dir.display());
+        let files: Vec<_> =
+            fs::read_dir(dir).expect("it lists").map(|it| it.expect("it lists").path()).collect();
+        assert!(files.len() >= 5, "all of them: {files:?}");
+        for file in files {
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+    }
+    drop((log, other));
+}
+
+#[test]
+fn a_folder_that_is_there_keeps_its_mode() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o750)).expect("it is ours");
+    drop(sqlite::open(folder.path(), Options::default()).expect("it opens"));
+    assert_eq!(mode(folder.path()), 0o750);
+}
+
+/// Every file with its content and the moment of its last change.
+fn untouched(dir: &std::path::Path) -> Vec<(std::ffi::OsString, Vec<u8>, std::time::SystemTime)> {
+    let mut files: Vec<_> = fs::read_dir(dir)
+        .expect("it lists")
+        .map(|entry| {
+            let path = entry.expect("it lists").path();
+            let changed = fs::metadata(&path).and_then(|it| it.modified()).expect("it is there");
+            let name = path.file_name().expect("it has a name").to_owned();
+            (name, fs::read(&path).expect("it reads"), changed)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn an_examination_changes_no_file() {
+    for options in [all_in_wal(), common::all_in_database()] {
+        let fixture = Fixture::full(options);
+        let dir = fixture.dir();
+        for without in [None, Some("log.db-shm"), Some("log.db-wal")] {
+            if without == Some("log.db-wal") {
+                // As somebody leaves it who has looked into the file with SQLite's own shell.
+                let database = rusqlite::Connection::open(dir.join("log.db")).expect("it opens");
+                database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("it copies all");
+            }
+            if let Some(name) = without {
+                let _ = fs::remove_file(dir.join(name));
+            }
+            let before = untouched(dir);
+            let report = sqlite::inspect(dir).expect("it can be examined");
+            assert!(report.is_sound() && !report.in_use, "{report:?}");
+            let log = sqlite::open_for_examination(dir).expect("it opens");
+            assert_eq!(Some(log.head()), report.head);
+            assert!(log.is_alone());
+            assert!(
+                matches!(log.read(log.first(), 1 << 20), Ok(Read::Entries(it)) if !it.is_empty())
+            );
+            let busy = sqlite::open(dir, Options::default());
+            assert!(matches!(busy, Err(LogError::InUse(_))), "meanwhile nobody may write");
+            drop(log);
+            assert_eq!(untouched(dir), before, "without {without:?}");
+        }
+    }
+}
+
+#[test]
+fn names_with_anything_in_them_are_examined() {
+    let parent = tempfile::tempdir().expect("a folder can be made");
+    let dir = parent.path().join("a ?b#c%d&e=ü");
+    let log = sqlite::open(&dir, Options::default()).expect("it opens");
+    wait(Chain::default().grow(&log, 3));
+    drop(log);
+    assert_eq!(sqlite::inspect(&dir).expect("it can be examined").entries, 3);
+}
+
+#[test]
+fn what_cannot_be_read_is_not_called_damaged() {
+    for name in ["HEAD", "log.db"] {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        drop(sqlite::open(folder.path(), Options::default()).expect("it opens"));
+        fs::remove_file(folder.path().join(name)).expect("it removes");
+        fs::create_dir(folder.path().join(name)).expect("it makes one");
+        let result = sqlite::inspect(folder.path());
+        assert!(matches!(result, Err(LogError::Storage(_))), "{name}: {result:?}");
+    }
+}

@@ -1,20 +1,23 @@
 //! The arguments of `sereno lock`.
 
-use crate::values;
+use crate::{connect::Service, values};
 use clap::{Args, ValueEnum};
 use std::{ffi::OsString, time::Duration};
 
 /// Run a command while holding a lock.
 ///
-/// The command finds SERENO_TOKEN, SERENO_RESOURCE and SERENO_FENCE_KEY in its environment: send the token along
-/// with every write to the protected resource. It runs in a process group of its own, which is stopped (TERM, then
-/// KILL) before the lease can end, whatever happens to the service, the network or this wrapper. When the command
-/// ends, what is left of its group is stopped and the lock is released.
+/// The command finds SERENO_TOKEN, SERENO_RESOURCE and SERENO_FENCE_KEY in its
+/// environment: send the token along with every write to the protected resource.
+/// It runs in a process group of its own, which is stopped (TERM, then KILL)
+/// before the lease can end, whatever happens to the service, the network or this
+/// wrapper. When the command ends, what is left of its group is stopped and the
+/// lock is released.
 ///
 /// Exit code: the command's own (128 + n if signal n ended it), or
-///   120  not acquired: somebody else has the lock, at once or when the wait was over
+///   120  not acquired: somebody else has it, at once or when the wait was over
 ///   121  skipped: somebody else has it (--skip-if-held)
-///   122  the service was not reached or did not answer; the command did not run
+///   122  the service was not reached, did not answer, or grants nothing yet
+///        after a restore; the command did not run
 ///   123  the lock was lost, or about to be; the command was stopped
 ///   124  the longest hold (--max-hold) was used up; the command was stopped
 ///   125  refused by a rule, or a failure of sereno itself
@@ -23,6 +26,9 @@ use std::{ffi::OsString, time::Duration};
 #[derive(Clone, Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct LockArgs {
+    #[command(flatten)]
+    pub service: Service,
+
     /// What to lock.
     pub name: String,
 
@@ -31,10 +37,11 @@ pub(crate) struct LockArgs {
     pub ttl: Option<Duration>,
 
     /// Stand in the queue for so long (10m at most). [default: do not wait]
-    #[arg(long, value_name = "DURATION", value_parser = values::duration, conflicts_with = "skip_if_held")]
+    #[arg(long, value_name = "DURATION", value_parser = values::wait, conflicts_with = "skip_if_held")]
     pub wait: Option<Duration>,
 
-    /// Hold it for so long at most, over all renewals; then the command is stopped. [default: the namespace's]
+    /// Stop the command before the lock has been held for so long, however often it was renewed. [default: the
+    /// namespace's, none unless set]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub max_hold: Option<Duration>,
 
@@ -79,6 +86,25 @@ pub(crate) enum FencingArg {
     Enforced,
     /// Nobody checks.
     BestEffort,
+}
+
+impl std::fmt::Display for FencingArg {
+    /// As it is given on the command line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Enforced => "enforced",
+            Self::BestEffort => "best-effort",
+        })
+    }
+}
+
+impl From<sereno_client::api::Fencing> for FencingArg {
+    fn from(fencing: sereno_client::api::Fencing) -> Self {
+        match fencing {
+            sereno_client::api::Fencing::Enforced => Self::Enforced,
+            sereno_client::api::Fencing::BestEffort => Self::BestEffort,
+        }
+    }
 }
 
 impl From<FencingArg> for sereno_client::api::Fencing {

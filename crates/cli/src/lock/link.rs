@@ -67,6 +67,12 @@ impl Watchdog {
         self.from.next_line().await.ok().flatten()
     }
 
+    /// Makes an end of one that does not answer: it may be stopped, and KILL ends that too. Nobody waits for it.
+    pub(crate) fn discard(mut self) {
+        // It may be dead already; the runtime reaps it.
+        let _ = self.process.start_kill();
+    }
+
     /// Nothing is to be watched any more. Returns when it is gone. `true`: it has stopped the group before.
     pub(crate) async fn end(mut self) -> bool {
         let _ = self.tell(Message::Done).await;

@@ -15,12 +15,16 @@ pub(crate) enum Message {
     Stopping { kill_at: Moment },
     /// The group is gone; touch nothing any more.
     Done,
+    /// Say that you are there.
+    Ping,
 }
 
 /// From the watchdog.
 pub(crate) const READY: &str = "ready";
 /// From the watchdog: the group is watched.
 pub(crate) const WATCHING: &str = "watching";
+/// From the watchdog: it is there.
+pub(crate) const ALIVE: &str = "alive";
 /// From the watchdog: it has sent TERM.
 pub(crate) const STOPPED: &str = "stopped";
 
@@ -35,6 +39,7 @@ impl Message {
             }
             Self::Stopping { kill_at } => format!("stopping {}\n", nanos(kill_at.since_boot())),
             Self::Done => "done\n".into(),
+            Self::Ping => "ping\n".into(),
         }
     }
 
@@ -53,6 +58,7 @@ impl Message {
             }
             ("stopping", &[kill]) => Some(Self::Stopping { kill_at: moment(kill) }),
             ("done", []) => Some(Self::Done),
+            ("ping", []) => Some(Self::Ping),
             _ => None,
         }
     }
@@ -78,6 +84,7 @@ mod tests {
             Message::Limits(limits),
             Message::Stopping { kill_at: moment(5) },
             Message::Done,
+            Message::Ping,
         ] {
             assert_eq!(Message::parse(&message.line()), Some(message));
         }

@@ -2,6 +2,7 @@
 
 mod args;
 mod group;
+mod heartbeat;
 mod launch;
 mod link;
 mod message;
@@ -16,7 +17,7 @@ pub(crate) use args::{FencingArg, LockArgs};
 pub(crate) use launch::wait_and_become;
 pub(crate) use watchdog::run as run_watchdog;
 
-use crate::{connect::Service, exit, failure::Failure, output::note};
+use crate::{exit, failure::Failure, output::note, pause};
 use rustix::process::Signal;
 use sereno_client::{Client, Error, Guard, Moment, Release};
 use signals::Signals;
@@ -30,17 +31,17 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Runs it and gives the exit code.
-pub(crate) async fn run(service: &Service, args: LockArgs) -> Result<u8, Failure> {
+pub(crate) async fn run(args: LockArgs) -> Result<u8, Failure> {
     let failed = |failure: Failure| failure.exit(exit::LOCK_FAILED);
     let mut signals =
         Signals::listen().map_err(|error| failed(Failure::io("listening for signals", &error)))?;
-    let builder = service.builder().call_timeout(CALL_TIMEOUT);
+    let builder = args.service.builder().call_timeout(CALL_TIMEOUT);
     let client = builder.build().map_err(|error| failed(error.into()))?;
     let guard = tokio::select! {
         acquired = acquire(&client, &args) => match acquired {
             Ok(guard) => guard,
             Err(error) => {
-                let result = not_acquired(error, &args);
+                let result = not_acquired(&client, error, &args).await;
                 supervise::settle(&client, SETTLE_WITHIN).await;
                 return result;
             }
@@ -79,9 +80,9 @@ async fn acquire(client: &Client, args: &LockArgs) -> Result<Guard, Error> {
     acquire.acquire().await
 }
 
-fn not_acquired(error: Error, args: &LockArgs) -> Result<u8, Failure> {
+async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<u8, Failure> {
     if error.is_locked() && args.skip_if_held {
-        note(&format!("skipped: {error}"));
+        note(&format!("skipped: {}", Failure::from(error).what));
         return Ok(exit::SKIPPED);
     }
     let code = match &error {
@@ -89,6 +90,12 @@ fn not_acquired(error: Error, args: &LockArgs) -> Result<u8, Failure> {
         Error::Unavailable(_) | Error::Unknown(_) | Error::Lost(_) => exit::NO_ANSWER,
         _ => exit::LOCK_FAILED,
     };
+    if matches!(error, Error::Unavailable(_))
+        && let Ok(status) = client.status().await
+        && status.paused_ms > 0
+    {
+        return Err(pause::failure(status.paused_ms).exit(code));
+    }
     Err(Failure::from(error).exit(code))
 }
 

@@ -75,6 +75,11 @@ impl Stopper {
         }
     }
 
+    /// TERM was sent.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.phase != Phase::Running
+    }
+
     /// KILL was sent.
     pub(crate) fn has_killed(&self) -> bool {
         self.phase == Phase::Killed

@@ -2,6 +2,7 @@
 
 use super::{
     group::{Group, processes},
+    heartbeat::{Beat, Heartbeat},
     launch::Launched,
     link::Watchdog,
     message::{self, Message},
@@ -65,6 +66,7 @@ pub(crate) async fn run(
         child,
         stopper: Stopper::default(),
         watchdog: Some(watchdog),
+        heartbeat: Heartbeat::default(),
         cause: None,
         terminal,
     };
@@ -91,6 +93,7 @@ struct Supervisor {
     child: Child,
     stopper: Stopper,
     watchdog: Option<Watchdog>,
+    heartbeat: Heartbeat,
     cause: Option<Cause>,
     terminal: Option<Terminal>,
 }
@@ -114,16 +117,30 @@ impl Supervisor {
         let now = Moment::now();
         let wake = self.stopper.wake().map_or(LOOK_AT_LEAST_EVERY, |wake| now.until(wake));
         tokio::select! {
+            // In this order: what the watchdog has said comes before the look that would miss it.
+            biased;
             signal = signals.next_or_child() => if let Some(signal) = signal {
                 self.group.signal(signal);
             },
             Ok(()) = self.status.changed() => self.follow_lease().await,
             said = hear(&mut self.watchdog) => match said.as_deref() {
-                Some(message::STOPPED) => self.stopped_by_watchdog(),
-                Some(_) => {}
-                None => self.replace_watchdog().await,
+                Some(word) => {
+                    self.heartbeat.heard();
+                    if word == message::STOPPED {
+                        self.stopped_by_watchdog();
+                    }
+                }
+                None => self.replace_watchdog("has ended").await,
             },
-            () = sleep(wake.min(LOOK_AT_LEAST_EVERY)) => {}
+            () = sleep(wake.min(LOOK_AT_LEAST_EVERY)) => self.look_after_watchdog().await,
+        }
+    }
+
+    async fn look_after_watchdog(&mut self) {
+        match self.heartbeat.look() {
+            Beat::Wait => {}
+            Beat::Ask => self.tell(Message::Ping).await,
+            Beat::Silent => self.replace_watchdog("does not answer").await,
         }
     }
 
@@ -182,10 +199,13 @@ impl Supervisor {
         let _ = self.stopper.stop_by(Moment::now().plus(self.margins.grace));
     }
 
-    /// Without a watchdog the command must not go on.
-    async fn replace_watchdog(&mut self) {
-        if let Some(dead) = self.watchdog.take() {
-            dead.end().await;
+    /// Without a watchdog the command must not go on; and while one starts nobody else stops the command, so that
+    /// may last no longer than the lease allows.
+    async fn replace_watchdog(&mut self, why: &str) {
+        let Some(old) = self.watchdog.take() else { return };
+        old.discard();
+        if self.stopper.has_begun() {
+            return; // KILL is due soon and the wrapper is there for it: a new one would only come too late.
         }
         let limits = self.margins.limits(self.status.borrow().deadline);
         let replaced = async {
@@ -193,12 +213,18 @@ impl Supervisor {
             watchdog.watch(self.group, self.margins, limits).await?;
             Ok::<_, std::io::Error>(watchdog)
         };
-        match replaced.await {
-            Ok(watchdog) => self.watchdog = Some(watchdog),
+        let too_late = |_| std::io::Error::other("another one did not start in time");
+        let within = Moment::now().until(limits.term_at);
+        match timeout(within, replaced).await.map_err(too_late).and_then(|replaced| replaced) {
+            Ok(watchdog) => {
+                self.watchdog = Some(watchdog);
+                self.heartbeat = Heartbeat::default();
+                note(&format!("the watchdog {why}; another one watches now"));
+            }
             Err(error) => {
                 self.cause.get_or_insert(exit::LOCK_FAILED);
                 self.stop_by(Moment::now().plus(self.margins.grace)).await;
-                note(&format!("the watchdog is gone ({error}); the command is stopped"));
+                note(&format!("the watchdog {why} ({error}); the command is stopped"));
             }
         }
     }

@@ -40,19 +40,20 @@ struct Watch {
 }
 
 impl Watch {
-    /// `true`: the group is watched from now on, which the wrapper waits to hear.
-    fn hear(&mut self, message: Message) -> bool {
+    /// What the wrapper waits to hear.
+    fn hear(&mut self, message: Message) -> Option<&'static str> {
         match message {
             Message::Group { id, grace } => {
                 self.group = Group::from_id(id).map(|group| (group, grace));
-                return self.group.is_some();
+                return self.group.map(|_| message::WATCHING);
             }
+            Message::Ping => return Some(message::ALIVE),
             Message::Limits(limits) => self.stopper.set_limits(later(limits)),
             // It has sent TERM itself.
             Message::Stopping { kill_at } => drop(self.stopper.stop_by(kill_at)),
             Message::Done => self.done = true,
         }
-        false
+        None
     }
 
     /// The pipe has ended.
@@ -95,8 +96,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         wait(&timer, watch.wake(Moment::now()), pipe.ended)
             .map_err(|error| failed("waiting", error))?;
         while let Some(line) = pipe.line().map_err(|error| failed("reading", error))? {
-            if Message::parse(&line).is_some_and(|message| watch.hear(message)) {
-                say(message::WATCHING);
+            if let Some(word) = Message::parse(&line).and_then(|message| watch.hear(message)) {
+                say(word);
             }
         }
         if pipe.ended && !watch.orphaned && !watch.done {
@@ -203,8 +204,9 @@ mod tests {
         let mut watch = Watch::default();
         // A number that no process of a test machine has: the tests below send no signals.
         let group = Message::Group { id: i32::MAX, grace: Duration::from_millis(100) };
-        assert!(watch.hear(group), "the wrapper waits for this");
-        assert!(!watch.hear(Message::Limits(Limits { term_at: at(1_000), kill_at: at(2_000) })));
+        assert_eq!(watch.hear(group), Some(message::WATCHING), "the wrapper waits for this");
+        let limits = Limits { term_at: at(1_000), kill_at: at(2_000) };
+        assert_eq!(watch.hear(Message::Limits(limits)), None);
         watch
     }
 
@@ -241,6 +243,13 @@ mod tests {
         let mut watch = Watch::default();
         assert_eq!(watch.orphan(at(1)), None);
         assert!(watch.is_over());
+    }
+
+    #[test]
+    fn it_says_that_it_is_there_and_nothing_else_changes() {
+        let mut watch = watching();
+        assert_eq!(watch.hear(Message::Ping), Some(message::ALIVE));
+        assert_eq!(watch.stopper.wake(), Some(at(1_250)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::{failure::Failure, output::Output};
 use clap::Args;
 use sereno_client::{Client, api::LockState};
 
-/// Whose lease to end.
+/// End somebody's lease, in an operator's name.
 ///
 /// The holder learns of it at its next renewal, not before: what it has under way may still reach the protected
 /// resource, which has to refuse it by its token. The namespace's lock delay applies.

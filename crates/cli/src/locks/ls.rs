@@ -4,6 +4,7 @@ use super::InNamespace;
 use crate::{
     failure::Failure,
     output::{Output, human, table},
+    values,
 };
 use clap::Args;
 use sereno_client::{Client, ListLocks, api::LockRow};
@@ -19,13 +20,15 @@ pub(crate) struct LsArgs {
     /// Only of this owner.
     #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
-    /// So many at most.
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
-    limit: usize,
+    /// So many at most: 1 to 1000000.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = values::count(LIMIT_MAX))]
+    limit: u64,
     #[command(flatten)]
     output: Output,
 }
 
+/// A namespace has no more locks at once.
+const LIMIT_MAX: u64 = sereno_core::limits::LEASES_PER_NAMESPACE_MAX;
 const PAGE_ROWS: usize = 1_000;
 
 pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<(), Failure> {
@@ -35,10 +38,11 @@ pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<(), Failure> {
         owner: args.owner,
         ..ListLocks::default()
     };
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let mut rows: Vec<LockRow> = Vec::new();
     let mut more = true;
-    while more && rows.len() < args.limit {
-        list.limit = Some((args.limit - rows.len()).min(PAGE_ROWS));
+    while more && rows.len() < limit {
+        list.limit = Some((limit - rows.len()).min(PAGE_ROWS));
         let page = client.list_locks(&list).await?;
         rows.extend(page.locks);
         more = page.next_cursor.is_some();

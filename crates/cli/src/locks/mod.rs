@@ -9,18 +9,25 @@ mod watch;
 use crate::{connect::Service, failure::Failure};
 use clap::{Args, Subcommand};
 
+/// Look at locks, and end them.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LocksArgs {
+    #[command(flatten)]
+    service: Service,
+    #[command(subcommand)]
+    command: LocksCommand,
+}
+
 /// What to do with locks.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum LocksCommand {
+enum LocksCommand {
     /// List held locks, oldest grant first.
     Ls(ls::LsArgs),
     /// Show one lock: its holder and its queue.
     Get(get::GetArgs),
     /// Release a lease by its secret id.
     Release(release::ReleaseArgs),
-    /// End somebody's lease, in an operator's name.
     ForceRelease(force_release::ForceReleaseArgs),
-    /// Follow what happens.
     Watch(watch::WatchArgs),
 }
 
@@ -32,7 +39,7 @@ pub(crate) struct InNamespace {
     pub namespace: Option<String>,
 }
 
-pub(crate) async fn run(service: &Service, command: LocksCommand) -> Result<u8, Failure> {
+pub(crate) async fn run(LocksArgs { service, command }: LocksArgs) -> Result<u8, Failure> {
     let client = service.client()?;
     match command {
         LocksCommand::Ls(args) => ls::run(&client, args).await?,

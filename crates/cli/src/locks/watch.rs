@@ -10,7 +10,9 @@ use sereno_client::{
     api::{Family, WatchEvent},
 };
 
-/// What to follow; ends with Ctrl-C. Lost connections are made anew, and what was missed meanwhile is told.
+/// Follow what happens, until Ctrl-C.
+///
+/// Lost connections are made anew, and what was missed meanwhile is told.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Only names that begin so.

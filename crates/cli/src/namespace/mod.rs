@@ -5,7 +5,9 @@ mod set;
 use crate::{
     connect::Service,
     failure::Failure,
+    lock::FencingArg,
     output::{Output, table},
+    wording::spelled,
 };
 use clap::{Args, Subcommand};
 use sereno_client::{
@@ -13,12 +15,20 @@ use sereno_client::{
     api::{Millis, Namespace},
 };
 
+/// Look at what namespaces allow, and change it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NamespaceArgs {
+    #[command(flatten)]
+    service: Service,
+    #[command(subcommand)]
+    command: NamespaceCommand,
+}
+
 /// What to do with namespaces.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum NamespaceCommand {
+enum NamespaceCommand {
     /// Show a namespace: its policy and its counters.
     Get(GetArgs),
-    /// Create a namespace, or change what it allows.
     Set(Box<set::SetArgs>),
     /// List namespaces.
     Ls(LsArgs),
@@ -40,7 +50,7 @@ pub(crate) struct LsArgs {
     output: Output,
 }
 
-pub(crate) async fn run(service: &Service, command: NamespaceCommand) -> Result<u8, Failure> {
+pub(crate) async fn run(NamespaceArgs { service, command }: NamespaceArgs) -> Result<u8, Failure> {
     let client = service.client()?;
     match command {
         NamespaceCommand::Get(args) => {
@@ -79,36 +89,31 @@ async fn ls(client: &Client, args: LsArgs) -> Result<(), Failure> {
     })
 }
 
+/// The policy in the words and units of `sereno namespace set`.
 fn text(namespace: &Namespace) -> String {
     let policy = &namespace.policy;
-    let duration = |value: Option<Millis>, none: &str| value.map_or(none.into(), |v| v.to_string());
+    let duration = |value: Option<Millis>, none: &str| value.map_or(none.into(), spelled);
     let number = |value: Option<u64>, none: &str| value.map_or(none.into(), |v| v.to_string());
     let memory = policy.reply_memory.clone().unwrap_or_default();
-    let fencing = policy.fencing.map(|fencing| format!("{fencing:?}")).unwrap_or_default();
-    let rows: [(&str, String); 15] = [
+    let fencing = policy.fencing.map(|fencing| FencingArg::from(fencing).to_string());
+    let rows: [(&str, String); 17] = [
         ("version", namespace.version.to_string()),
         ("leases", namespace.leases.to_string()),
         ("waiters", namespace.waiters.to_string()),
         ("remembered", namespace.reply_records.to_string()),
-        ("min-ttl", duration(policy.min_ttl, "the service's own")),
+        ("min-ttl", duration(policy.min_ttl, "none (the service's own counts)")),
         ("default-ttl", duration(policy.default_ttl, "")),
         ("max-ttl", duration(policy.max_ttl, "")),
         ("max-hold", duration(policy.max_hold, "none")),
-        ("lock-delay", duration(policy.lock_delay, "0ms")),
-        ("fencing", fencing),
+        ("lock-delay", duration(policy.lock_delay, "0s")),
+        ("fencing", fencing.unwrap_or_default()),
         ("fencing-required", policy.fencing_required.unwrap_or(false).to_string()),
         ("max-leases", number(policy.max_leases, "")),
         ("max-waiters", number(policy.max_waiters, "")),
         ("requests-per-second", number(policy.requests_per_second, "none")),
-        (
-            "reply memory",
-            format!(
-                "refusals {}, endings {}, records {}",
-                duration(memory.refusals, ""),
-                duration(memory.endings, ""),
-                number(memory.records, "")
-            ),
-        ),
+        ("remember-refusals", duration(memory.refusals, "")),
+        ("remember-endings", duration(memory.endings, "")),
+        ("remember-records", number(memory.records, "")),
     ];
     let mut text = namespace.namespace.clone();
     for (name, value) in rows {

@@ -4,11 +4,13 @@ use crate::{failure::Failure, lock::FencingArg, output::Output};
 use clap::Args;
 use sereno_client::{
     Client, Error,
-    api::{ErrorCode, Millis, Policy},
+    api::{ErrorCode, Millis, Namespace, NamespacePut, Policy},
 };
 
-/// Which namespace, and what it shall allow. What is not named here stays as it is; of a new namespace it is the
-/// default.
+/// Create a namespace, or change what it allows.
+///
+/// What is not named here stays as it is; of a new namespace it is the default. Where nothing would change nothing is
+/// written.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
     /// The namespace; created if there is none of that name.
@@ -28,7 +30,7 @@ pub(crate) struct SetArgs {
     /// Longest lease.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max_ttl: Option<Millis>,
-    /// Longest ownership over all renewals.
+    /// Longest time that one owner holds a lock, however often the lease is renewed.
     #[arg(long, value_name = "DURATION|none", value_parser = optional::<Millis>)]
     max_hold: Option<Setting<Millis>>,
     /// After an expiry or a forced release nobody is granted for this long.
@@ -46,7 +48,8 @@ pub(crate) struct SetArgs {
     /// Requests that may wait at once.
     #[arg(long, value_name = "COUNT")]
     max_waiters: Option<u64>,
-    /// Requests per second.
+    /// How many calls for locks the service takes each second (after a pause as many at once), repeats included; one
+    /// more is refused with LIMIT_REACHED and can be repeated. Renewals, releases and reads are not counted.
     #[arg(long, value_name = "COUNT|none", value_parser = optional::<u64>)]
     requests_per_second: Option<Setting<u64>>,
     /// How long refusals, and grants released by their owner, are remembered.
@@ -81,20 +84,80 @@ fn optional<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Setting<T
 }
 
 pub(crate) async fn run(client: &Client, args: SetArgs) -> Result<(), Failure> {
-    let (version, policy) = match client.get_namespace(&args.name).await {
-        Ok(namespace) => (namespace.version, namespace.policy),
-        Err(Error::Refused(problem)) if problem.code == ErrorCode::NotFound => {
-            (0, Policy::default())
-        }
+    let now = match client.get_namespace(&args.name).await {
+        Ok(namespace) => Some(namespace),
+        Err(Error::Refused(problem)) if problem.code == ErrorCode::NotFound => None,
         Err(error) => return Err(error.into()),
     };
-    let version = args.expected_version.unwrap_or(version);
-    let policy = args.change(if args.reset { Policy::default() } else { policy });
-    let put = client.put_namespace(&args.name, version, policy).await?;
-    args.output.answer(&put, |put| format!("{} has version {} now", put.namespace, put.version))
+    let version = now.as_ref().map_or(0, |namespace| namespace.version);
+    if args.expected_version.is_some_and(|expected| expected != version) {
+        return Err(args.conflict(version));
+    }
+    if let Some(now) = now.as_ref().filter(|now| args.changes_nothing(&now.policy)) {
+        return args.output.answer(&unchanged(now), |put| {
+            format!(
+                "{} is so already: nothing was written, it stays at version {}",
+                put.namespace, put.version
+            )
+        });
+    }
+    let policy = now.filter(|_| !args.reset).map_or_else(Policy::default, |now| now.policy);
+    let put = client.put_namespace(&args.name, version, args.change(policy)).await;
+    let put = put.map_err(|error| match error {
+        Error::Refused(problem) if problem.code == ErrorCode::VersionConflict => {
+            args.conflict(problem.current_version.unwrap_or_default())
+        }
+        error => error.into(),
+    })?;
+    args.output.answer(&put, |put| match version {
+        0 => format!("{} is created, with version {}", put.namespace, put.version),
+        _ => format!("{} has version {} now", put.namespace, put.version),
+    })
+}
+
+/// The answer of a write that was not needed.
+fn unchanged(now: &Namespace) -> NamespacePut {
+    NamespacePut {
+        namespace: now.namespace.clone(),
+        version: now.version,
+        revision: now.revision.unwrap_or_default(),
+        cluster_time_ms: now.cluster_time_ms.unwrap_or_default(),
+    }
 }
 
 impl SetArgs {
+    fn changes_nothing(&self, now: &Policy) -> bool {
+        !self.reset && self.change(now.clone()) == *now
+    }
+
+    /// `current`: the version in force, 0 where there is no such namespace.
+    fn conflict(&self, current: u64) -> Failure {
+        let name = &self.name;
+        let (what, hint) = match (self.expected_version, current) {
+            (Some(0), current) => (
+                format!(
+                    "{name} exists already, with version {current}, and --expected-version 0 only creates"
+                ),
+                "Leave --expected-version away to change it.".to_string(),
+            ),
+            (Some(expected), 0) => (
+                format!("there is no {name}, so it has no version {expected} to change"),
+                "Leave --expected-version away, or give 0, to create it.".to_string(),
+            ),
+            (Some(expected), current) => (
+                format!("{name} has version {current}, not {expected}: somebody has changed it"),
+                format!(
+                    "Look at it with `sereno namespace get {name}`, then repeat with --expected-version {current}."
+                ),
+            ),
+            (None, _) => (
+                format!("somebody has changed {name} in this very moment"),
+                "Repeat the command: it begins with what is in force then.".to_string(),
+            ),
+        };
+        Failure::new(format!("VERSION_CONFLICT: {what}; nothing was written")).hint(hint)
+    }
+
     fn change(&self, mut policy: Policy) -> Policy {
         fn set<T: Copy>(field: &mut Option<T>, value: Option<T>) {
             *field = value.or(*field);
@@ -126,12 +189,44 @@ impl SetArgs {
 mod tests {
     use super::*;
     use clap::FromArgMatches as _;
+    use sereno_client::api::ReplyMemory;
 
     fn args(line: &str) -> SetArgs {
         let command = SetArgs::augment_args(clap::Command::new("set"));
         let matches =
             command.get_matches_from(std::iter::once("set").chain(line.split_whitespace()));
         SetArgs::from_arg_matches(&matches).unwrap()
+    }
+
+    #[test]
+    fn conflicts_say_which_of_them_it_is() {
+        let conflict = |line: &str, current| args(line).conflict(current).to_string();
+        let exists = conflict("n --expected-version 0", 3);
+        assert!(exists.contains("exists already, with version 3"), "{exists}");
+        let missing = conflict("n --expected-version 2", 0);
+        assert!(missing.contains("there is no n"), "{missing}");
+        let stale = conflict("n --expected-version 2", 3);
+        assert!(
+            stale.contains("version 3, not 2") && stale.contains("--expected-version 3"),
+            "{stale}"
+        );
+        assert!(conflict("n", 3).contains("this very moment"));
+    }
+
+    #[test]
+    fn what_is_so_already_changes_nothing() {
+        let memory = ReplyMemory { records: Some(5), ..ReplyMemory::default() };
+        let now = Policy {
+            max_hold: Some(Millis(9_000)),
+            reply_memory: Some(memory),
+            ..Policy::default()
+        };
+        for line in ["n", "n --max-hold 9s --remember-records 5", "n --requests-per-second none"] {
+            assert!(args(line).changes_nothing(&now), "{line}");
+        }
+        for line in ["n --max-hold 10s", "n --max-hold none", "n --reset", "n --fencing enforced"] {
+            assert!(!args(line).changes_nothing(&now), "{line}");
+        }
     }
 
     #[test]

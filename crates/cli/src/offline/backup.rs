@@ -17,9 +17,9 @@ use std::{
 
 /// Write a backup of a data folder, also while a service uses it.
 ///
-/// The log is only read. Its newest snapshot and the entries after it are replayed, and the state at the head is
-/// written and read back before the file appears under its name. The file holds the secret ids of present leases:
-/// keep it as you keep the data folder.
+/// The log is only read. Its newest snapshot (a saved state) is loaded and what the log has after it is applied
+/// again; the state that this comes to is written, and read back before the file appears under its name. The file
+/// holds the secret ids of present leases: keep it as you keep the data folder. Only its owner can read it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BackupArgs {
     /// The data folder.
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
     }
     let log = open_read_only(&args.data).map_err(|error| log_failure(&args.data, &error))?;
     let state = state_at_head(&log).map_err(|what| {
-        Failure::new(format!("the log cannot be replayed: {what}"))
+        Failure::new(format!("the log cannot be applied again, so nothing was written: {what}"))
             .hint(format!("Look closer with `sereno doctor --data {}`.", args.data.display()))
     })?;
     let bytes = verified(&state)?;
@@ -68,18 +68,24 @@ pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
         revision: state.revision().0,
         leases: state.leases(),
     };
-    args.output.answer(&written, |written| {
-        format!(
-            "{}: {} bytes, log {} at position {} (revision {}, {} leases)",
-            written.file.display(),
-            written.bytes,
-            written.log_id,
-            written.position,
-            written.revision,
-            written.leases
-        )
-    })?;
+    args.output.answer(&written, |written| text(&args.data, written))?;
     Ok(0)
+}
+
+fn text(data: &Path, written: &Written) -> String {
+    let trail = sereno_server::audit::folder_in(data);
+    format!(
+        "{}: the state of log {} at position {} (revision {}, {} leases), in {} bytes, and it reads back the same.\n\
+         The audit trail is not in it: copy {} too.\n\
+         Make a new data folder from it with `sereno restore --from {0} --data DIR`.",
+        written.file.display(),
+        written.log_id,
+        written.position,
+        written.revision,
+        written.leases,
+        written.bytes,
+        trail.display(),
+    )
 }
 
 fn state_at_head(log: &ReadOnlyLog) -> Result<State, String> {

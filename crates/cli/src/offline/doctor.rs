@@ -1,28 +1,43 @@
 //! `sereno doctor`: everything in a data folder, looked at without changing it.
 
 use super::{
-    log_failure,
-    replay::{Replay, state_of},
+    audit_check, log_failure,
+    replay::{Replay, beginning, load, state_of},
 };
 use crate::{exit, failure::Failure, output::Output};
 use clap::Args;
-use sereno_core::{State, entry::Head, ids::Position};
-use sereno_log::sqlite::{ReadOnlyLog, Severity, inspect, open_read_only};
-use sereno_server::audit;
+use sereno_core::State;
+use sereno_log::{
+    LogError,
+    sqlite::{ReadOnlyLog, Severity, inspect, open_for_examination},
+};
 use std::path::{Path, PathBuf};
 
-/// Examine a data folder without changing it. Exits with 1 if anything is damaged.
+/// Examine a data folder without changing any file in it.
 ///
-/// Verifies SQLite's structure, each entry's hash and place in the chain, HEAD, and the snapshots; and replays the
-/// log, which has to lead to the same states and outcomes as the snapshots and the head say.
+/// Verifies SQLite's structure, each entry's hash and place in the chain of hashes, the file HEAD (which says how far
+/// the log goes), and the snapshots; and applies the log anew, which has to lead to the same states and outcomes as
+/// were saved and given then. On a folder that nobody serves it holds the folder's lock while it looks.
+///
+/// Exit code: 0 all is sound, 1 something is damaged, 4 it could not be examined (no such folder, no permission, a
+/// disk that cannot be read), which says nothing about the data.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// The data folder.
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
     data: PathBuf,
-    /// Verify the audit trail too: its own chain, and line by line against the log.
+    /// Verify the audit trail too: its own chain, line by line against the log, and that nothing was taken away.
     #[arg(long)]
     audit: bool,
+    /// How many files of the audit trail the service keeps: with fewer of them no rotation has removed the oldest.
+    #[arg(
+        long,
+        env = "SERENO_AUDIT_FILES",
+        value_name = "COUNT",
+        hide_env_values = true,
+        default_value_t = audit_check::files_kept()
+    )]
+    audit_files: usize,
     #[command(flatten)]
     output: Output,
 }
@@ -42,38 +57,53 @@ struct Diagnosis {
     /// Entries that were replayed, and compared at each snapshot and at the head.
     replayed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit: Option<AuditDiagnosis>,
+    audit: Option<audit_check::Seen>,
     findings: Vec<Found>,
 }
 
 #[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AuditDiagnosis {
-    files: usize,
-    lines: u64,
-    gaps: Vec<(u64, u64)>,
-    compared: bool,
-}
-
-#[derive(serde::Serialize)]
-struct Found {
-    damage: bool,
-    place: String,
-    what: String,
+pub(super) struct Found {
+    pub(super) damage: bool,
+    pub(super) place: String,
+    pub(super) what: String,
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let mut diagnosis = Diagnosis { data: args.data.clone(), ..Diagnosis::default() };
     diagnosis.examine_log(&args.data)?;
     if diagnosis.position > 0 {
-        diagnosis.examine_replay(&args.data);
+        diagnosis.examine_replay(&args.data)?;
     }
     if args.audit {
-        diagnosis.examine_audit(&args.data);
+        let is_broken = diagnosis.findings.iter().any(|found| found.damage);
+        let log = audit_check::Log {
+            data: &args.data,
+            in_use: diagnosis.in_use,
+            can_be_replayed: diagnosis.position > 0 && !is_broken,
+        };
+        let (seen, found) = audit_check::examine(&log, args.audit_files)
+            .map_err(|what| not_examined(&args.data, what))?;
+        diagnosis.audit = Some(seen);
+        diagnosis.findings.extend(found);
     }
     diagnosis.sound = !diagnosis.findings.iter().any(|found| found.damage);
     args.output.answer(&diagnosis, text)?;
     Ok(if diagnosis.sound { 0 } else { exit::FAILED })
+}
+
+/// It is not known whether anything is damaged.
+fn not_examined(data: &Path, what: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("{} could not be examined: {what}", data.display()))
+        .hint("Nothing was changed, and this says nothing about the data: see to it that the files can be read.")
+        .exit(exit::NOT_EXAMINED)
+}
+
+fn cannot_open(data: &Path, error: &LogError) -> Failure {
+    match error {
+        // Damage that keeps even the examination from beginning.
+        LogError::Damaged(_) => log_failure(data, error),
+        error => not_examined(data, error),
+    }
 }
 
 impl Diagnosis {
@@ -82,7 +112,7 @@ impl Diagnosis {
     }
 
     fn examine_log(&mut self, data: &Path) -> Result<(), Failure> {
-        let report = inspect(data).map_err(|error| log_failure(data, &error))?;
+        let report = inspect(data).map_err(|error| cannot_open(data, &error))?;
         self.in_use = report.in_use;
         self.log_id = report.head.map(|head| head.log_id.to_hex());
         self.position = report.head.map_or(0, |head| head.position.0);
@@ -95,9 +125,16 @@ impl Diagnosis {
         Ok(())
     }
 
-    fn examine_replay(&mut self, data: &Path) {
-        let replayed = open_read_only(data).map_err(|error| error.to_string()).and_then(|log| {
-            let begins = beginning(&log)?;
+    fn examine_replay(&mut self, data: &Path) -> Result<(), Failure> {
+        let log = match open_for_examination(data) {
+            Ok(log) => log,
+            Err(LogError::Damaged(what)) => {
+                self.found(true, "replay", what);
+                return Ok(());
+            }
+            Err(error) => return Err(not_examined(data, error)),
+        };
+        let replayed = beginning(&log).and_then(|begins| {
             let before = begins.head().position.0;
             replay(&log, begins)?;
             Ok(log.head().position.0 - before)
@@ -106,69 +143,8 @@ impl Diagnosis {
             Ok(count) => self.replayed = count,
             Err(what) => self.found(true, "replay", what),
         }
+        Ok(())
     }
-
-    fn examine_audit(&mut self, data: &Path) {
-        let folder = audit::folder_in(data);
-        let verdict = audit::verify(&folder);
-        for finding in &verdict.findings {
-            self.found(true, "audit", finding.to_string());
-        }
-        if verdict.torn_bytes > 0 {
-            let what = format!(
-                "{} bytes of a torn line at the end, which the next start cuts",
-                verdict.torn_bytes
-            );
-            self.found(false, "audit", what);
-        }
-        for (from, to) in &verdict.gaps {
-            self.found(
-                false,
-                "audit",
-                format!("says itself that positions {from} to {to} are missing"),
-            );
-        }
-        let mut compared = false;
-        if self.in_use {
-            self.found(
-                false,
-                "audit",
-                "not compared with the log, for both are being written: stop the service first",
-            );
-        } else if verdict.findings.is_empty() && verdict.lines > 0 && self.position > 0 {
-            match compare_audit(data, &folder) {
-                Ok(findings) => {
-                    compared = true;
-                    for what in findings {
-                        self.found(true, "audit", what);
-                    }
-                }
-                Err(what) => {
-                    self.found(true, "audit", format!("cannot be compared with the log: {what}"))
-                }
-            }
-        }
-        let (files, lines, gaps) = (verdict.files, verdict.lines, verdict.gaps);
-        self.audit = Some(AuditDiagnosis { files, lines, gaps, compared });
-    }
-}
-
-/// The state from which all entries that there are can be replayed.
-fn beginning(log: &ReadOnlyLog) -> Result<State, String> {
-    if log.first() <= Position(1) {
-        return Ok(State::new());
-    }
-    for head in log.snapshots().map_err(|error| error.to_string())? {
-        if head.position.next() >= log.first() {
-            return state_of(&load(log, head)?);
-        }
-    }
-    Err(format!("the log begins at {}, and no snapshot leads there", log.first()))
-}
-
-fn load(log: &ReadOnlyLog, head: Head) -> Result<sereno_log::Snapshot, String> {
-    let snapshot = log.snapshot(head).map_err(|error| error.to_string())?;
-    snapshot.ok_or_else(|| format!("the snapshot at position {} has gone", head.position))
 }
 
 /// From `begins` by way of every snapshot to the head.
@@ -199,47 +175,47 @@ fn replay(log: &ReadOnlyLog, begins: State) -> Result<(), String> {
     Ok(())
 }
 
-fn compare_audit(data: &Path, folder: &Path) -> Result<Vec<String>, String> {
-    let log = open_read_only(data).map_err(|error| error.to_string())?;
-    let begins = beginning(&log)?;
-    let after = begins.head().position;
-    let snapshots = log.snapshots().map_err(|error| error.to_string())?;
-    let durable = snapshots.last().map_or(Position(0), |head| head.position);
-    let mut replay = Replay::from(&log, begins);
-    let findings = audit::compare(folder, log.head().log_id, after, durable, replay.by_ref());
-    match replay.error() {
-        Some(error) => Err(error.into()),
-        None => Ok(findings.iter().map(ToString::to_string).collect()),
-    }
-}
-
 fn text(diagnosis: &Diagnosis) -> String {
     let mut lines = vec![match &diagnosis.log_id {
         Some(log_id) => format!(
-            "{}: log {log_id}, entries {} to {} ({} of them), snapshots at {:?}; {} replayed",
+            "{}: log {log_id}, entries {} to {} ({} of them), {}; {} entries applied anew",
             diagnosis.data.display(),
             diagnosis.first,
             diagnosis.position,
             diagnosis.entries,
-            diagnosis.snapshots,
+            snapshots(&diagnosis.snapshots),
             diagnosis.replayed,
         ),
+        None if diagnosis.sound => {
+            format!("{}: no log has been made yet", diagnosis.data.display())
+        }
         None => format!("{}: the log cannot be read", diagnosis.data.display()),
     }];
     if diagnosis.in_use {
         lines.push("a service uses it now".into());
     }
-    if let Some(audit) = &diagnosis.audit {
-        let compared = if audit.compared { "compared with the log" } else { "by itself" };
-        lines.push(format!(
-            "audit trail: {} lines in {} files, {compared}",
-            audit.lines, audit.files
-        ));
-    }
+    lines.extend(diagnosis.audit.as_ref().map(audit_check::Seen::text));
     for found in &diagnosis.findings {
         let word = if found.damage { "DAMAGED" } else { "note" };
         lines.push(format!("{word}  {}: {}", found.place, found.what));
     }
-    lines.push(if diagnosis.sound { "sound".into() } else { "DAMAGED".into() });
+    lines.push(match diagnosis.sound {
+        true => "sound: everything is as it was written".into(),
+        false => format!(
+            "DAMAGED: keep {} as it is, restore the last backup into another folder with `sereno restore`, and serve \
+             that",
+            diagnosis.data.display()
+        ),
+    });
     lines.join("\n")
+}
+
+fn snapshots(positions: &[u64]) -> String {
+    match positions {
+        [] => "no snapshot yet".into(),
+        positions => {
+            let positions: Vec<_> = positions.iter().map(u64::to_string).collect();
+            format!("snapshots at {}", positions.join(" and "))
+        }
+    }
 }

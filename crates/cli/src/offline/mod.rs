@@ -1,5 +1,6 @@
 //! Commands that work on a data folder itself, without a running service.
 
+mod audit_check;
 mod backup;
 mod doctor;
 mod replay;

@@ -34,6 +34,25 @@ pub(super) fn state_of(snapshot: &Snapshot) -> Result<State, String> {
     }
 }
 
+/// The state from which all entries that there are can be replayed.
+pub(super) fn beginning(log: &ReadOnlyLog) -> Result<State, String> {
+    if log.first() <= Position(1) {
+        return Ok(State::new());
+    }
+    for head in log.snapshots().map_err(|error| error.to_string())? {
+        if head.position.next() >= log.first() {
+            return state_of(&load(log, head)?);
+        }
+    }
+    Err(format!("the log begins at {}, and no snapshot leads there", log.first()))
+}
+
+/// The snapshot of this head, which the log has just named.
+pub(super) fn load(log: &ReadOnlyLog, head: Head) -> Result<Snapshot, String> {
+    let snapshot = log.snapshot(head).map_err(|error| error.to_string())?;
+    snapshot.ok_or_else(|| format!("the snapshot at position {} has gone", head.position))
+}
+
 impl<'a> Replay<'a> {
     /// From `state` on.
     pub(super) fn from(log: &'a ReadOnlyLog, state: State) -> Self {

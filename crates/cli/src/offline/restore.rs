@@ -30,7 +30,7 @@ pub(crate) struct RestoreArgs {
     /// The new data folder: missing or empty.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Grant nothing for this long. [default: the longest lease that the namespaces of the backup allow]
+    /// Grant nothing for this long from the first start on. [default: the longest lease that the namespaces of the backup allow]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pause: Option<Duration>,
     /// Grant at once. Only where nobody can hold a lease that was granted after the backup.
@@ -105,16 +105,22 @@ fn token_floor(now_us: u64, backup: &State) -> Result<Token, Failure> {
 
 fn text(restored: &Restored) -> String {
     let pause = match restored.pause_ms {
-        0 => "it grants at once".to_string(),
-        ms => format!("it grants nothing for {} of its own time", human(ms)),
+        0 => "It grants locks at once (--no-pause).".to_string(),
+        ms => format!(
+            "It grants nothing for the first {} that it serves: by then whoever was granted a lock after the backup \
+             has stopped. Renewals, releases and reads are served at once.",
+            human(ms)
+        ),
     };
     format!(
-        "{}: log {} begins after position {} of log {}, with {} leases; tokens start at {}; {pause}\n\
+        "{}: a new log, {}, that begins with the state of log {} at position {}, {} leases among it.\n\
+         Its fencing tokens start at {}, above all that were granted before.\n\
+         {pause}\n\
          Serve it with `sereno serve --data {0}`.",
         restored.data.display(),
         restored.log_id,
-        restored.position,
         restored.previous_log_id,
+        restored.position,
         restored.leases,
         restored.token_floor,
     )

@@ -21,17 +21,20 @@ pub struct Service {
 
 impl Service {
     pub fn start(data: &Path) -> Self {
-        Self::start_with(data, Stdio::inherit())
+        Self::of(&mut Self::command(data))
     }
 
-    pub fn start_with(data: &Path, errors: Stdio) -> Self {
-        let mut child = Command::new(SERENO)
-            .args(["serve", "--http", "127.0.0.1:0", "--log-level", "error", "--data"])
-            .arg(data)
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .unwrap();
+    /// What starts one.
+    pub fn command(data: &Path) -> Command {
+        let mut command = Command::new(SERENO);
+        command.args(["serve", "--http", "127.0.0.1:0", "--log-level", "error", "--data"]);
+        command.arg(data);
+        command
+    }
+
+    /// One that is started so.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let at = line.find("http://").unwrap_or_else(|| panic!("no address in {line:?}"));

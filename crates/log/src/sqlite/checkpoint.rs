@@ -43,7 +43,7 @@ pub(super) enum Due {
 
 impl Checkpoints {
     pub(super) fn start(dir: &Path, checkpoint_bytes: u64) -> Result<Self, LogError> {
-        let connection = database::open_writer(dir, false)?;
+        let connection = database::open_writer(dir)?;
         let (begin, begun) = channel();
         let (done, copied) = channel();
         let run = move || {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{LogError, Snapshot};
 use rusqlite::TransactionBehavior;
-use std::{fs::File, path::Path};
+use std::path::Path;
 
 /// Creates log.db and `HEAD` in a locked folder.
 pub(super) fn create(
@@ -24,8 +24,13 @@ pub(super) fn create(
     state: LogState,
     snapshot: Option<&Snapshot>,
 ) -> Result<(), LogError> {
-    let mut connection = database::open_writer(dir, true)?;
     let doing = "creating log.db";
+    // SQLite would make it readable for others; its -wal and -shm take their modes from it. Closed again before
+    // there is a connection.
+    let path = dir.join(database::FILE);
+    let file = folder::private_file().create(true).truncate(false).open(path);
+    drop(file.map_err(|error| failure::io(doing, &error))?);
+    let mut connection = database::open_writer(dir)?;
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).doing(doing)?;
     let mut state = state;
@@ -53,7 +58,8 @@ pub fn create_from_snapshot(dir: &Path, snapshot: &Snapshot) -> Result<(), LogEr
         return Err(LogError::Refused("an empty log cannot be restored: just start one".into()));
     }
     let mark = dir.join(RESTORING_FILE);
-    File::create(&mark).map_err(|error| failure::io("marking the restore", &error))?;
+    let marked = folder::private_file().create(true).truncate(false).open(&mark);
+    marked.map_err(|error| failure::io("marking the restore", &error))?;
     folder::sync(dir)?;
     let first = snapshot.head.position.next();
     let state = LogState { head: snapshot.head, first, ..LogState::NEW };

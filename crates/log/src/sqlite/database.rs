@@ -8,10 +8,12 @@
 use super::{failure::Doing, state::LogState};
 use crate::LogError;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
-use std::{path::Path, time::Duration};
+use std::{io::Read, os::unix::ffi::OsStrExt, path::Path, time::Duration};
 
 /// The file's name in the data folder.
 pub(super) const FILE: &str = "log.db";
+/// What is not yet in it.
+pub(super) const WAL_FILE: &str = "log.db-wal";
 /// Marks the file as Sereno's ("Srno").
 pub(super) const APPLICATION_ID: i64 = 0x5372_6e6f;
 /// Of this schema; a file with another one is refused.
@@ -28,13 +30,10 @@ const SCHEMA: &str = "
 /// Room for the numbers of one snapshot's chunks.
 pub(super) const CHUNK_BITS: u32 = 20;
 
-/// The connection that writes; creates the file where `create` says so.
-pub(super) fn open_writer(dir: &Path, create: bool) -> Result<Connection, LogError> {
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if create {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
-    let connection = connect(dir, flags)?;
+/// The connection that writes. The file is there, if only an empty one.
+pub(super) fn open_writer(dir: &Path) -> Result<Connection, LogError> {
+    let connection =
+        connect(dir, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX, None)?;
     let doing = "setting up log.db";
     let mode: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).doing(doing)?;
@@ -50,18 +49,91 @@ pub(super) fn open_writer(dir: &Path, create: bool) -> Result<Connection, LogErr
     Ok(connection)
 }
 
-/// A connection that cannot write.
+const READER: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+
+/// A connection that cannot write to the log, beside others. It shares their index of the WAL, `log.db-shm`, and
+/// makes that file, or makes it anew, where it is the first one.
 pub(super) fn open_reader(dir: &Path) -> Result<Connection, LogError> {
-    connect(dir, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    connect(dir, READER, None)
 }
 
-fn connect(dir: &Path, flags: OpenFlags) -> Result<Connection, LogError> {
+/// A connection that changes no file at all, so that evidence stays as it is, and that works on a read-only file
+/// system. Only for whoever holds the folder's lock, for it takes none of SQLite's: its index of the WAL is in its
+/// own memory, which SQLite does for an exclusive connection, and the file system without locks gives it that.
+pub(super) fn open_examiner(dir: &Path) -> Result<Connection, LogError> {
+    if !super::folder::has_content(dir, WAL_FILE) {
+        // SQLite would make one. Without it all that there is lies in log.db, and nobody changes that.
+        let connection = connect(dir, READER | OpenFlags::SQLITE_OPEN_URI, Some("immutable=1"))?;
+        mark_immutable(&connection, dir)?;
+        return Ok(connection);
+    }
+    let connection = connect(dir, READER | OpenFlags::SQLITE_OPEN_URI, Some("vfs=unix-none"))?;
+    let mode: String = connection
+        .query_row("PRAGMA locking_mode = EXCLUSIVE", [], |row| row.get(0))
+        .doing("setting up log.db")?;
+    assert_eq!(mode, "exclusive", "else SQLite would want to share its index of the WAL");
+    Ok(connection)
+}
+
+/// Where the file's header says in which mode it is written and read.
+const HEADER_MODES: std::ops::Range<usize> = 18..20;
+const WAL_MODES: [u8; 2] = [2, 2];
+
+/// An immutable file is never in WAL mode for SQLite, so what its header says is put where
+/// [`journal_mode`] finds it. Reads the file beside SQLite: this process has no locks on it.
+fn mark_immutable(connection: &Connection, dir: &Path) -> Result<(), LogError> {
+    let mut header = [0; HEADER_MODES.end];
+    let read =
+        std::fs::File::open(dir.join(FILE)).and_then(|mut file| file.read_exact(&mut header));
+    read.map_err(|error| super::failure::io("reading the header of log.db", &error))?;
+    let mode = if header[HEADER_MODES] == WAL_MODES { "wal" } else { "delete" };
+    let mark = format!(
+        "PRAGMA temp_store = MEMORY; CREATE TEMP TABLE immutable AS SELECT '{mode}' AS mode"
+    );
+    connection.execute_batch(&mark).doing("setting up log.db")
+}
+
+/// The mode in which the file is written.
+pub(super) fn journal_mode(connection: &Connection) -> Result<String, LogError> {
+    let doing = "reading the journal mode of log.db";
+    let mode: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).doing(doing)?;
+    if mode == "wal" {
+        return Ok(mode);
+    }
+    let marked = connection.query_row("SELECT mode FROM temp.immutable", [], |row| row.get(0));
+    Ok(marked.unwrap_or(mode))
+}
+
+/// `query`: parameters of SQLite's for a file named as a URI.
+fn connect(dir: &Path, flags: OpenFlags, query: Option<&str>) -> Result<Connection, LogError> {
     let path = dir.join(FILE);
     let doing = format!("opening {}", path.display());
-    let connection = Connection::open_with_flags(&path, flags).doing(&doing)?;
+    let connection = match query {
+        None => Connection::open_with_flags(&path, flags),
+        Some(query) => Connection::open_with_flags(uri(&path, query), flags),
+    };
+    let connection = connection.doing(&doing)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).doing(&doing)?;
     connection.busy_timeout(Duration::from_secs(2)).doing(&doing)?;
     Ok(connection)
+}
+
+/// The path as a URI: every byte that could mean something there is escaped.
+fn uri(path: &Path, query: &str) -> String {
+    let mut uri = String::from("file:");
+    // An absolute path needs an empty host before it, lest `//…` be taken for one.
+    if path.is_absolute() {
+        uri.push_str("//");
+    }
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
+            byte => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    format!("{uri}?{query}")
 }
 
 /// True if a creation was cut before the schema was there.

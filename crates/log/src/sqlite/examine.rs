@@ -73,7 +73,7 @@ impl Examined {
 /// The state of a log that is sound; creates it where nothing is yet, or finishes a creation that was cut.
 pub(super) fn at_start(dir: &Path) -> Result<LogState, LogError> {
     let slots = side::read(dir)?;
-    if is_new(dir, &slots)? {
+    if is_new(dir, &slots, database::open_reader)? {
         create::create(dir, LogState::NEW, None)?;
         return Ok(LogState::NEW);
     }
@@ -94,16 +94,19 @@ pub(super) fn at_start(dir: &Path) -> Result<LogState, LogError> {
     Ok(state)
 }
 
+/// How a log is opened for reading.
+pub(super) type Open = fn(&Path) -> Result<Connection, LogError>;
+
 /// True if no log was ever finished here. Looks at the files' sizes first: SQLite deletes the WAL of an empty
 /// database when it opens it.
-pub(super) fn is_new(dir: &Path, slots: &Slots) -> Result<bool, LogError> {
+pub(super) fn is_new(dir: &Path, slots: &Slots, open: Open) -> Result<bool, LogError> {
     if slots.is_none() && folder::has_content(dir, "log.db-journal") {
         // SQLite writes one when it puts a new file into WAL mode, and never again. Only the writer can roll it
         // back.
         return Ok(true);
     }
     if folder::has_content(dir, database::FILE) {
-        return Ok(slots.is_none() && database::is_blank(&database::open_reader(dir)?)?);
+        return Ok(slots.is_none() && database::is_blank(&open(dir)?)?);
     }
     for witness in [side::FILE, "log.db-wal"] {
         if folder::has_content(dir, witness) {
@@ -147,8 +150,7 @@ fn check_file(
     examined: &mut Examined,
 ) -> Result<(), LogError> {
     let doing = "checking log.db";
-    let mode: String =
-        connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).doing(doing)?;
+    let mode = database::journal_mode(connection)?;
     if mode != "wal" {
         let what = format!("log.db, header: the journal mode is {mode}, not wal");
         examined.add(Finding::damage(&what));

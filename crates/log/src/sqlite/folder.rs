@@ -1,12 +1,20 @@
 //! The data folder: its lock, and the mark of a restore that was not finished.
+//!
+//! The log holds lease ids, and whoever knows one can renew and release that lease: so the folder and its files are
+//! made for their owner only, whatever the umask says. One that is there already keeps its mode: it may be meant.
 
 use super::failure;
 use crate::LogError;
 use std::{
-    fs::{File, TryLockError},
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::Path,
 };
+
+/// Of the folder, and of each file in it.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 /// The lock's file in the data folder. It stays; the lock on it ends with the process.
 pub(super) const LOCK_FILE: &str = "sereno.lock";
@@ -32,14 +40,14 @@ impl FolderLock {
     pub(super) fn take(dir: &Path) -> Result<Self, LogError> {
         let doing = format!("creating the data folder {}", dir.display());
         if !dir.is_dir() {
-            std::fs::create_dir_all(dir).map_err(|error| failure::io(&doing, &error))?;
+            make(dir).map_err(|error| failure::io(&doing, &error))?;
             if let Some(parent) = dir.canonicalize().ok().as_deref().and_then(Path::parent) {
                 sync(parent)?;
             }
         }
         let path = dir.join(LOCK_FILE);
         let doing = format!("opening {}", path.display());
-        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = private_file().create(true).truncate(false).open(&path);
         let file = file.map_err(|error| failure::io(&doing, &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { file }),
@@ -52,17 +60,38 @@ impl FolderLock {
         }
     }
 
-    /// Takes the lock where it is free, without leaving a file that was not there. `None`: somebody has it.
+    /// Takes the lock where it is free; makes no file and needs to write none. `None`: somebody has it.
     pub(super) fn try_take_existing(dir: &Path) -> Result<Option<Self>, LogError> {
-        if !exists(dir, LOCK_FILE) {
-            return Err(LogError::Refused(format!("{} is no data folder", dir.display())));
-        }
-        match Self::take(dir) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(LogError::InUse(_)) => Ok(None),
-            Err(error) => Err(error),
+        let path = dir.join(LOCK_FILE);
+        let doing = format!("opening {}", path.display());
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(LogError::Refused(format!("{} is no data folder", dir.display())));
+            }
+            Err(error) => return Err(failure::io(&doing, &error)),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(failure::io(&doing, &error)),
         }
     }
+}
+
+/// Folders above it get the mode that the umask gives.
+fn make(dir: &Path) -> io::Result<()> {
+    if let Some(parent) = dir.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir)
+}
+
+/// Opens a file for writing that only its owner can read, where it is made.
+pub(super) fn private_file() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true).mode(FILE_MODE);
+    options
 }
 
 /// True if a file of that name is there and has anything in it.

@@ -2,7 +2,7 @@
 
 use super::{
     database,
-    examine::{self, Depth},
+    examine::{self, Depth, Open},
     folder::{self, FolderLock},
     side,
 };
@@ -96,7 +96,7 @@ impl fmt::Display for Finding {
 
 /// Examines the log in `dir`, also while it is served: structure, every entry with its hash and its place in the
 /// chain, snapshots, `HEAD`. Damage is in the report; an error means that it could not be examined. While it runs
-/// on a folder that nobody serves it holds the folder's lock. Blocks.
+/// on a folder that nobody serves it holds the folder's lock, and changes no file of it. Blocks.
 pub fn inspect(dir: &Path) -> Result<Report, LogError> {
     let lock = FolderLock::try_take_existing(dir)?;
     folder::refuse_half_restored(dir)?;
@@ -104,7 +104,8 @@ pub fn inspect(dir: &Path) -> Result<Report, LogError> {
     // Before log.db: a log that is being written is never behind it.
     let slots = side::read(dir)?;
     report.marked = slots.as_ref().and_then(side::newest).map(|(_, mark)| mark.position);
-    match examine::is_new(dir, &slots) {
+    let open: Open = if report.in_use { database::open_reader } else { database::open_examiner };
+    match examine::is_new(dir, &slots, open) {
         Ok(false) => {}
         Ok(true) => {
             report.findings.push(Finding::note("log.db: no log has been created here yet"));
@@ -116,7 +117,7 @@ pub fn inspect(dir: &Path) -> Result<Report, LogError> {
         }
         Err(error) => return Err(error),
     }
-    let examined = match database::open_reader(dir) {
+    let examined = match open(dir) {
         Ok(connection) => examine::examine(&connection, &slots, Depth::Full)?,
         Err(LogError::Damaged(what)) => {
             report.findings.push(Finding::damage(&what));

@@ -28,7 +28,7 @@ mod writer;
 
 pub use create::create_from_snapshot;
 pub use inspect::{Finding, Report, Severity, SnapshotReport, inspect};
-pub use read_only::{ReadOnlyLog, open_read_only};
+pub use read_only::{ReadOnlyLog, open_for_examination, open_read_only};
 
 use crate::{Append, Log, LogError, Read, Snapshot, Usage};
 use async_trait::async_trait;
@@ -90,7 +90,7 @@ pub fn open(dir: &Path, options: Options) -> Result<SqliteLog, LogError> {
     let stop = Stop::default();
     let (head_sender, head) = watch::channel(state.head);
     let writer = Writer::start(
-        database::open_writer(dir, false)?,
+        database::open_writer(dir)?,
         SideFile::open(dir, &slots)?,
         state,
         Checkpoints::start(dir, options.checkpoint_bytes)?,

@@ -15,7 +15,7 @@
 //!
 //! The slots lie 4 KiB apart, so that a torn write of one block never touches the other.
 
-use super::{failure, state::LogState};
+use super::{failure, folder, state::LogState};
 use crate::{LogError, record};
 use sereno_core::{entry::EntryHash, ids::Position};
 use std::{
@@ -110,7 +110,7 @@ impl SideFile {
     /// Creates it, durable and with `mark` in it, or makes a half-created one whole.
     pub(super) fn create(dir: &Path, mark: &Mark) -> Result<(), LogError> {
         let path = dir.join(FILE);
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = folder::private_file().read(true).create(true).truncate(false).open(&path);
         let write = |file: File| -> io::Result<()> {
             let mut bytes = vec![0; 2 * STRIDE as usize];
             bytes[..SLOT_BYTES].copy_from_slice(&mark.encode());

@@ -13,9 +13,12 @@ use std::io::Write as _;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LineHash([u8; 32]);
 
+/// Every line begins so, with its number.
+const SEQ: &[u8] = b"{\"seq\":";
 /// Every line ends so: `,"previous":"64 digits","check":"16 digits"}`.
 const PREVIOUS: &[u8] = b",\"previous\":\"";
 const CHECK: &[u8] = b"\",\"check\":\"";
+const HASH_DIGITS: usize = 64;
 const CHECK_DIGITS: usize = 16;
 const CHECK_BYTES: usize = CHECK.len() + CHECK_DIGITS + 2;
 
@@ -36,8 +39,41 @@ impl LineHash {
         let (body, tail) = line.split_at_checked(line.len().checked_sub(CHECK_BYTES)?)?;
         let check = tail.strip_prefix(CHECK)?.strip_suffix(b"\"}")?;
         let hash = Self::of(body);
-        (hash.to_hex().as_bytes()[..CHECK_DIGITS] == *check).then_some(hash)
+        is_hex_of(check, &hash.0[..CHECK_DIGITS / 2]).then_some(hash)
     }
+}
+
+/// What ties a line to its place: its number, and the line that it names as the one before.
+pub(super) struct Link<'a> {
+    pub(super) seq: u64,
+    previous: &'a [u8],
+}
+
+impl<'a> Link<'a> {
+    /// Of a line whose check fits; `None`: it is no line of ours.
+    pub(super) fn of(line: &'a [u8]) -> Option<Self> {
+        let digits = line.strip_prefix(SEQ)?;
+        let digits = &digits[..memchr::memchr(b',', digits)?];
+        let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        let body = line.get(..line.len().checked_sub(CHECK_BYTES)?)?;
+        let (before, previous) = body.split_at_checked(body.len().checked_sub(HASH_DIGITS)?)?;
+        before.ends_with(PREVIOUS).then_some(Self { seq, previous })
+    }
+
+    /// The line before is the one with this hash.
+    pub(super) fn names(&self, before: LineHash) -> bool {
+        is_hex_of(self.previous, &before.0)
+    }
+}
+
+/// Millions of lines are compared so at a start.
+fn is_hex_of(digits: &[u8], bytes: &[u8]) -> bool {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let (pairs, rest) = digits.as_chunks::<2>();
+    let hex = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    rest.is_empty()
+        && pairs.len() == bytes.len()
+        && pairs.iter().zip(bytes).all(|(pair, byte)| *pair == hex(byte))
 }
 
 /// What stands in the trail: an event of the log, or a remark about the trail itself.
@@ -67,7 +103,7 @@ pub(super) fn write(
 ) -> LineHash {
     let start = out.len();
     let mut line = Line { out };
-    line.out.extend_from_slice(b"{\"seq\":");
+    line.out.extend_from_slice(SEQ);
     line.digits(seq);
     match record {
         Record::Event(batch, number) => line.event(batch, number),
@@ -231,6 +267,8 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(text).unwrap()
         );
         assert_eq!(LineHash::of_whole(text.as_bytes()), Some(hash));
+        let link = Link::of(text.as_bytes()).unwrap();
+        assert!(link.seq == 3 && link.names(LineHash([0xab; 32])) && !link.names(LineHash::ZERO));
         assert!(hash.to_hex().starts_with(&line.check));
         for at in 0..text.len() {
             let mut flipped = text.as_bytes().to_vec();
@@ -238,5 +276,6 @@ mod tests {
             assert_eq!(LineHash::of_whole(&flipped), None, "byte {at}");
         }
         assert_eq!(LineHash::of_whole(b"{}"), None);
+        assert!(Link::of(b"{}").is_none() && Link::of(b"{\"seq\":1,").is_none());
     }
 }

@@ -14,6 +14,7 @@ mod line;
 mod reader;
 mod recovery;
 mod verification;
+mod walk;
 mod writer;
 
 #[cfg(test)]
@@ -21,7 +22,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use comparison::compare;
+pub use comparison::{Comparison, Expected, compare};
 pub use verification::{Finding, Verdict, verify};
 
 use files::Files;

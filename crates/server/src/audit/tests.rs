@@ -65,6 +65,18 @@ fn story(positions: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = Event
     })
 }
 
+/// Compared with a log that was killed and has no snapshot after `durable`.
+fn compared(
+    bench: &Bench,
+    log_id: LogId,
+    durable: u64,
+    batches: impl IntoIterator<Item = EventBatch>,
+) -> Comparison {
+    let (after, durable) = (Position(0), Position(durable));
+    let expected = Expected { log_id, after, durable, complete: false };
+    compare(bench.folder.path(), expected, batches).unwrap()
+}
+
 fn events(lines: &[AuditLine]) -> Vec<(u64, u64)> {
     lines.iter().filter_map(|line| Some((line.position, line.event?))).collect()
 }
@@ -83,8 +95,8 @@ async fn a_restart_that_replays_writes_nothing_twice_and_misses_nothing() {
     bench.apply(story(1..=8));
     assert_eq!(events(&bench.lines().await), expected(1..=8));
     bench.stop().await;
-    assert_eq!(verify(bench.folder.path()).findings, []);
-    assert_eq!(compare(bench.folder.path(), LOG, Position(0), Position(8), story(1..=8)), []);
+    assert_eq!(verify(bench.folder.path()).unwrap().findings, []);
+    assert_eq!(compared(&bench, LOG, 0, story(1..=8)).findings, []);
 }
 
 #[tokio::test]
@@ -100,7 +112,7 @@ async fn every_cut_of_the_tail_is_made_good_by_the_replay() {
         bench.apply(story(1..=3));
         assert_eq!(events(&bench.lines().await), expected(1..=3), "cut at {length}");
         bench.stop().await;
-        assert_eq!(verify(bench.folder.path()).findings, [], "cut at {length}");
+        assert_eq!(verify(bench.folder.path()).unwrap().findings, [], "cut at {length}");
         assert!(fs::read(bench.last_file()).unwrap().starts_with(&whole), "cut at {length}");
     }
 }
@@ -144,7 +156,7 @@ async fn a_flipped_byte_before_a_checkpoint_is_damage() {
         fs::write(bench.last_file(), &flipped).unwrap();
         let error = bench.open_error();
         assert!(error.contains("damaged") && error.contains("line"), "{at}: {error}");
-        assert_ne!(verify(bench.folder.path()).findings, [], "{at}");
+        assert_ne!(verify(bench.folder.path()).unwrap().findings, [], "{at}");
     }
 }
 
@@ -163,7 +175,7 @@ async fn lines_that_are_right_and_in_the_wrong_place_are_damage() {
     ] {
         fs::write(bench.last_file(), wrong.concat()).unwrap();
         assert!(bench.open_error().contains("damaged"), "{what}");
-        assert_ne!(verify(bench.folder.path()).findings, [], "{what}");
+        assert_ne!(verify(bench.folder.path()).unwrap().findings, [], "{what}");
     }
 }
 
@@ -175,11 +187,8 @@ async fn a_well_made_forgery_is_found_by_the_log() {
     bench.stop().await;
     let honest = || story(1..=1).chain(story(3..=3));
     let forged = || story(1..=1).chain([batch(3, vec![wait_ended("w"), granted("b", 3)])]);
-    let compare = |batches: Vec<EventBatch>| {
-        compare(bench.folder.path(), LOG, Position(0), Position(3), batches)
-    };
-    assert_eq!(compare(honest().collect()), []);
-    let findings = compare(forged().collect());
+    assert_eq!(compared(&bench, LOG, 0, honest()).findings, []);
+    let findings = compared(&bench, LOG, 0, forged()).findings;
     assert!(findings[0].what.contains("not what the log says"), "{findings:?}");
     assert!(findings[1].what.contains("lost entries"), "{findings:?}");
 }
@@ -194,11 +203,11 @@ async fn what_is_missing_is_said() {
     // Snapshot at the checkpoint: nothing is missing.
     bench.start(LOG, 7);
     bench.stop().await;
-    assert_eq!(verify(bench.folder.path()).gaps, []);
+    assert_eq!(verify(bench.folder.path()).unwrap().gaps, []);
     // Snapshot beyond it: somebody has taken files away.
     bench.start(LOG, 20);
     bench.stop().await;
-    assert_eq!(verify(bench.folder.path()).gaps, [(8, 20)]);
+    assert_eq!(verify(bench.folder.path()).unwrap().gaps, [(8, 20)]);
     // Another log: told apart, and its own past is missing too.
     bench.start(LogId([2; 16]), 3);
     bench.apply(story(4..=4));
@@ -207,11 +216,8 @@ async fn what_is_missing_is_said() {
     let tail = [AuditKind::Log, AuditKind::Gap, AuditKind::Granted, AuditKind::Ended];
     assert!(kinds.ends_with(&tail), "{kinds:?}");
     bench.stop().await;
-    assert_eq!(verify(bench.folder.path()).gaps, [(8, 20), (1, 3)]);
-    assert_eq!(
-        compare(bench.folder.path(), LogId([2; 16]), Position(0), Position(4), story(4..=4)),
-        []
-    );
+    assert_eq!(verify(bench.folder.path()).unwrap().gaps, [(8, 20), (1, 3)]);
+    assert_eq!(compared(&bench, LogId([2; 16]), 0, story(4..=4)).findings, []);
 }
 
 #[tokio::test]
@@ -223,7 +229,7 @@ async fn files_are_rotated_bounded_and_chained() {
     let files = files::list(bench.folder.path()).unwrap();
     assert_eq!(files.len(), 4);
     assert!(files.iter().all(|file| fs::metadata(&file.path).unwrap().len() < 3 * 4_096));
-    let verdict = verify(bench.folder.path());
+    let verdict = verify(bench.folder.path()).unwrap();
     assert_eq!(verdict.findings, []);
     bench.start(LOG, 0);
     bench.apply(story(1..=101));
@@ -232,9 +238,9 @@ async fn files_are_rotated_bounded_and_chained() {
     let page = bench.audit.as_ref().unwrap().read(lines[5].seq, 3).await.unwrap();
     assert_eq!(page, lines[5..8]);
     bench.stop().await;
-    assert_eq!(compare(bench.folder.path(), LOG, Position(0), Position(101), story(1..=101)), []);
+    assert_eq!(compared(&bench, LOG, 0, story(1..=101)).findings, []);
     fs::remove_file(&files::list(bench.folder.path()).unwrap()[2].path).unwrap();
-    let findings = verify(bench.folder.path()).findings;
+    let findings = verify(bench.folder.path()).unwrap().findings;
     assert!(
         findings.iter().any(|finding| finding.what.contains("missing before it")),
         "{findings:?}"
@@ -247,12 +253,132 @@ async fn the_comparison_finds_strays_and_losses() {
     bench.start(LOG, 0);
     bench.apply(story(1..=3));
     bench.stop().await;
-    let compare = |durable, batches| {
-        compare(bench.folder.path(), LOG, Position(0), Position(durable), batches)
-    };
-    let ahead = compare(0, story(1..=2).collect::<Vec<_>>());
+    let ahead = compared(&bench, LOG, 0, story(1..=2)).findings;
     assert!(ahead.len() == 2 && ahead[0].what.contains("lost entries"), "{ahead:?}");
-    assert_eq!(compare(3, story(1..=4).collect()), [], "after the snapshot lines may be missing");
-    let lost = compare(4, story(1..=4).collect());
-    assert!(lost.len() == 2 && lost[0].what.contains("lacks event 2"), "{lost:?}");
+    let killed = compared(&bench, LOG, 0, story(1..=4));
+    assert_eq!(
+        (killed.findings, killed.unwritten),
+        (vec![], 2),
+        "a crash may lose what is after the snapshot"
+    );
+    let lost = compared(&bench, LOG, 4, story(1..=4)).findings;
+    let whats: Vec<_> = lost.iter().map(|finding| finding.what.as_str()).collect();
+    assert!(whats.len() == 2 && whats[0].contains("lacks 2 events"), "{whats:?}");
+    assert!(whats[1].contains("ends at position 3"), "{whats:?}");
+}
+
+#[tokio::test]
+async fn a_trail_that_was_shortened_or_taken_away_is_no_sound_trail() {
+    let mut bench = Bench::new();
+    let audit = bench.start(LOG, 0);
+    story(1..=2).for_each(|batch| audit.applied(&Arc::new(batch)));
+    audit.durable(Position(2)).await.unwrap();
+    bench.apply(story(3..=4));
+    bench.stop().await;
+    let file = bench.last_file();
+    let whole = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let expected =
+        Expected { log_id: LOG, after: Position(0), durable: Position(2), complete: true };
+    let findings = |expected: Expected, batches: std::ops::RangeInclusive<u64>| {
+        compare(bench.folder.path(), expected, story(batches)).unwrap().findings
+    };
+    assert_eq!(findings(expected, 1..=4), []);
+    // Whatever was cut from the end: a service that stopped in good order had written it.
+    for kept in 0..lines.len() {
+        fs::write(&file, lines[..kept].concat()).unwrap();
+        assert_ne!(findings(expected, 1..=4), [], "{kept} lines kept");
+        // After a kill only what the snapshot has covered must be there.
+        let killed = findings(Expected { complete: false, ..expected }, 1..=4);
+        let is_durable = kept > lines.iter().position(|line| line.contains("checkpoint")).unwrap();
+        assert_eq!(killed.is_empty(), is_durable, "{kept} lines kept: {killed:?}");
+        // Nor where the log itself was trimmed below the snapshot, and has nothing left to compare with.
+        let trimmed = Expected { after: Position(2), complete: false, ..expected };
+        assert_eq!(findings(trimmed, 3..=4).is_empty(), is_durable, "{kept} lines kept");
+    }
+    fs::remove_file(&file).unwrap();
+    let gone = findings(expected, 1..=4);
+    assert!(gone[0].what.contains("lacks 8 events"), "{gone:?}");
+    fs::remove_dir(bench.folder.path()).unwrap();
+    assert_eq!(findings(expected, 1..=4), gone);
+}
+
+/// Three full files and a begun one; the bench is stopped.
+async fn long_trail() -> (Bench, Vec<files::TrailFile>) {
+    let mut bench = Bench::new();
+    bench.start(LOG, 0);
+    bench.apply(story(1..=100));
+    bench.stop().await;
+    let files = files::list(bench.folder.path()).unwrap();
+    assert_eq!(files.len(), 4);
+    (bench, files)
+}
+
+#[tokio::test]
+async fn damage_in_any_file_is_found_at_the_start() {
+    let (mut bench, files) = long_trail().await;
+    for file in &files[..3] {
+        let whole = fs::read(&file.path).unwrap();
+        for at in (0..whole.len()).step_by(whole.len() / 7) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 0x01;
+            fs::write(&file.path, &flipped).unwrap();
+            let error = bench.open_error();
+            assert!(error.contains("damaged") && error.contains(&file.name()), "{at}: {error}");
+        }
+        fs::write(&file.path, &whole[..whole.len() - 1]).unwrap();
+        assert!(bench.open_error().contains("has no end"));
+        fs::write(&file.path, &whole).unwrap();
+    }
+    let middle = fs::read(&files[1].path).unwrap();
+    fs::remove_file(&files[1].path).unwrap();
+    assert!(bench.open_error().contains("lines are missing"));
+    fs::write(&files[1].path, middle).unwrap();
+    bench.start(LOG, 0);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_damaged_line_is_never_given_out() {
+    let (mut bench, files) = long_trail().await;
+    bench.start(LOG, 0);
+    let honest = bench.lines().await;
+    let file = &files[1];
+    let whole = fs::read_to_string(&file.path).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let read = async |from, limit| bench.audit.as_ref().unwrap().read(from, limit).await;
+    // In the first line of a file, in its last, and in between: while the service runs.
+    for at in [0, 3, lines.len() - 1] {
+        let seq = file.first + at as u64;
+        let forged = lines[at].replace("default", "another").replace("1", "2");
+        fs::write(&file.path, [&lines[..at], &[&forged], &lines[at + 1..]].concat().concat())
+            .unwrap();
+        let page = read(0, 10_000).await.unwrap();
+        assert_eq!(page.last().map(|line| line.seq), Some(seq - 1), "up to the damage");
+        assert_eq!(page, honest[..page.len()]);
+        assert!(read(seq, 5).await.unwrap_err().contains("not what was written"), "{at}");
+        assert!(read(seq + 1, 5).await.is_err(), "its line before is not there");
+        assert_eq!(read(seq + 2, 5).await.unwrap()[0].seq, seq + 2, "{at}");
+    }
+    // A line that is right by itself and stands where another has been taken out.
+    fs::write(&file.path, [&lines[..3], &lines[4..]].concat().concat()).unwrap();
+    assert_eq!(read(0, 10_000).await.unwrap().last().unwrap().seq, file.first + 2);
+    assert!(read(file.first + 3, 5).await.is_err());
+    fs::write(&file.path, &whole).unwrap();
+    assert_eq!(read(0, 10_000).await.unwrap(), honest);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn its_files_are_for_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("a/audit");
+    let never = Box::new(|why| panic!("{why}"));
+    let audit = Audit::open(config(&folder), never).unwrap();
+    audit.begin(LOG, Position(0));
+    audit.stop().await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(&files::list(&folder).unwrap()[0].path), 0o600);
 }

@@ -2,7 +2,7 @@
 
 use super::{files, line::LineHash, recovery};
 use sereno_api::AuditKind;
-use std::{fmt, fs, path::Path};
+use std::{fmt, io, path::Path};
 
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,31 +42,19 @@ pub struct Verdict {
 }
 
 /// Verifies all files in `folder`. One that is not there is an empty trail.
-pub fn verify(folder: &Path) -> Verdict {
+///
+/// # Errors
+/// When a file cannot be read: then nothing is known about it.
+pub fn verify(folder: &Path) -> io::Result<Verdict> {
     let mut verdict = Verdict::default();
-    let files = match files::list(folder) {
-        Ok(files) => files,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return verdict,
-        Err(error) => {
-            let file = folder.display().to_string();
-            verdict.findings.push(Finding { file, line: 0, what: error.to_string() });
-            return verdict;
-        }
-    };
+    let files = files::list_if_any(folder)?;
     let mut before = None;
     let mut due = None;
     for (index, file) in files.iter().enumerate() {
         verdict.files += 1;
+        let bytes = file.read()?;
         let mut finding = |line, what| {
             verdict.findings.push(Finding { file: file.name(), line, what });
-        };
-        let bytes = match fs::read(&file.path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                finding(0, error.to_string());
-                (before, due) = (None, None);
-                continue;
-            }
         };
         if due.is_some_and(|due| due != file.first) {
             finding(0, format!("begins with line {}; a file is missing before it", file.first));
@@ -103,5 +91,5 @@ pub fn verify(folder: &Path) -> Verdict {
         }
         due = Some(seq);
     }
-    verdict
+    Ok(verdict)
 }

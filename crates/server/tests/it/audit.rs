@@ -57,7 +57,7 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
 
     let folder = bench.stop().await;
     let trail = audit::folder_in(folder.path());
-    assert_eq!(audit::verify(&trail).findings, []);
+    assert_eq!(audit::verify(&trail).unwrap().findings, []);
     for file in std::fs::read_dir(&trail).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         assert!(!text.contains(&secret.lease_id) && !text.contains("private-note"));
@@ -78,7 +78,7 @@ async fn a_restart_goes_on_where_it_was() {
         let keys: Vec<_> = lines.iter().filter_map(|line| line.fence_key.clone()).collect();
         assert_eq!(keys, expected);
         folder = bench.stop().await;
-        let verdict = audit::verify(&audit::folder_in(folder.path()));
+        let verdict = audit::verify(&audit::folder_in(folder.path())).unwrap();
         assert_eq!((verdict.findings, verdict.gaps), (vec![], vec![]));
     }
 }
