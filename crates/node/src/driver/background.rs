@@ -114,7 +114,8 @@ impl Driver {
     pub(super) fn link_to(&mut self, leader: Option<String>) {
         let Some(shared) = &self.shared else { return };
         let inputs = self.background.clone();
-        self.link = leader.map(|address| Link::to(address, shared.dial.clone(), inputs));
+        let (dial, secret) = (shared.dial.clone(), shared.secret.clone());
+        self.link = leader.map(|address| Link::to(address, dial, secret, inputs));
     }
 
     /// Rewrites the record and reads all. One at a time: what is slower than a second is an old record anyhow.

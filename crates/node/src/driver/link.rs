@@ -1,11 +1,12 @@
-//! The link between two nodes: frames over a stream that somebody else has opened and authenticated. A frame is its
-//! length (u32, little-endian) and a message in borsh.
+//! The link between two nodes: frames over a stream that somebody else has opened. A frame is its length (u32,
+//! little-endian), its proof (see the module `secret`) and a message in borsh.
 
 use crate::{
     handle::{Call, NodeHandle, Role},
     node::{CallId, Input},
     peer::{PeerCall, Request, Response},
 };
+use super::secret::{End, PROOF_BYTES, Prover, Secret, shake_hands};
 use async_trait::async_trait;
 use borsh::{BorshDeserialize, BorshSerialize};
 use sereno_core::limits;
@@ -31,46 +32,58 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
-/// Opens streams to other nodes, authenticated on both sides.
+/// Opens streams to other nodes. Who is at their other end is found out by the link itself.
 #[async_trait]
 pub trait Dial: Send + Sync + 'static {
     /// A stream to the node at this address, whose other end calls [`serve_link`].
     ///
     /// # Errors
-    /// When it cannot be reached, or one of the two does not trust the other.
+    /// When it cannot be reached.
     async fn dial(&self, address: &str) -> io::Result<Box<dyn Stream>>;
 }
 
 async fn write(
     to: &mut (impl AsyncWrite + Unpin),
+    prover: &mut Prover,
     message: &impl BorshSerialize,
 ) -> io::Result<()> {
     let bytes = borsh::to_vec(message)?;
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
     to.write_all(&length.to_le_bytes()).await?;
+    to.write_all(&prover.next(&bytes)).await?;
     to.write_all(&bytes).await
 }
 
-async fn read<T: BorshDeserialize>(from: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
+async fn read<T: BorshDeserialize>(
+    from: &mut (impl AsyncRead + Unpin),
+    prover: &mut Prover,
+) -> io::Result<T> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     let length = from.read_u32_le().await? as usize;
     if length > FRAME_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the frame is too large"));
+        return Err(invalid("the frame is too large"));
     }
+    let mut proof = [0; PROOF_BYTES];
+    from.read_exact(&mut proof).await?;
     let mut bytes = vec![0; length];
     from.read_exact(&mut bytes).await?;
+    if !prover.is_next(&bytes, &proof) {
+        return Err(invalid("a frame is not what the other node sent"));
+    }
     borsh::from_slice(&bytes)
 }
 
 /// Writes what comes, and flushes when nothing more is there.
 async fn write_all<T: BorshSerialize>(
     to: impl AsyncWrite + Unpin,
+    mut prover: Prover,
     mut messages: mpsc::UnboundedReceiver<T>,
 ) -> io::Result<()> {
     let mut to = BufWriter::with_capacity(64 << 10, to);
     while let Some(message) = messages.recv().await {
-        write(&mut to, &message).await?;
+        write(&mut to, &mut prover, &message).await?;
         while let Ok(message) = messages.try_recv() {
-            write(&mut to, &message).await?;
+            write(&mut to, &mut prover, &message).await?;
         }
         to.flush().await?;
     }
@@ -93,10 +106,11 @@ impl Link {
     pub(super) fn to(
         address: String,
         dial: Arc<dyn Dial>,
+        secret: Secret,
         inputs: mpsc::UnboundedSender<Result<Input, String>>,
     ) -> Self {
         let (requests, asked) = mpsc::unbounded_channel();
-        Self { requests, task: tokio::spawn(keep(address, dial, asked, inputs)) }
+        Self { requests, task: tokio::spawn(keep(address, dial, secret, asked, inputs)) }
     }
 
     pub(super) fn send(&self, request: Request) {
@@ -108,6 +122,7 @@ impl Link {
 async fn keep(
     address: String,
     dial: Arc<dyn Dial>,
+    secret: Secret,
     mut asked: mpsc::UnboundedReceiver<Request>,
     inputs: mpsc::UnboundedSender<Result<Input, String>>,
 ) {
@@ -116,7 +131,7 @@ async fn keep(
             Ok(Ok(stream)) => {
                 // What was asked for over the link before this one has been given up by the node.
                 while asked.try_recv().is_ok() {}
-                let error = carry(stream, &address, &mut asked, &inputs).await;
+                let error = carry(stream, &secret, &address, &mut asked, &inputs).await;
                 tracing::info!(%address, %error, "the link to the leader is lost");
                 let _ = inputs.send(Ok(Input::LinkLost(address.clone())));
             }
@@ -129,19 +144,26 @@ async fn keep(
 
 /// Until the link breaks: why.
 async fn carry(
-    stream: Box<dyn Stream>,
+    mut stream: Box<dyn Stream>,
+    secret: &Secret,
     address: &str,
     asked: &mut mpsc::UnboundedReceiver<Request>,
     inputs: &mpsc::UnboundedSender<Result<Input, String>>,
 ) -> io::Error {
+    let shaken = shake_hands(&mut stream, secret, End::Standby);
+    let (prove, mut check) = match tokio::time::timeout(SILENCE, shaken).await {
+        Ok(Ok(provers)) => provers,
+        Ok(Err(error)) => return error,
+        Err(_) => return io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),
+    };
     let (mut from, to) = tokio::io::split(stream);
     let (sender, outgoing) = mpsc::unbounded_channel();
-    let mut writing = std::pin::pin!(write_all(to, outgoing));
+    let mut writing = std::pin::pin!(write_all(to, prove, outgoing));
     // Reading is a task of its own: a frame that has arrived in part must not be lost.
     let (arrived, mut responses) = mpsc::unbounded_channel();
     let reader = AbortOnDrop::new(async move {
         loop {
-            let response: io::Result<Response> = read(&mut from).await;
+            let response: io::Result<Response> = read(&mut from, &mut check).await;
             let is_over = response.is_err();
             if arrived.send(response).is_err() || is_over {
                 return;
@@ -201,20 +223,26 @@ impl Drop for AbortOnDrop {
 ///
 /// # Errors
 /// Why it broke.
-pub async fn serve_link(node: NodeHandle, stream: impl Stream) -> io::Result<()> {
+pub async fn serve_link(
+    node: NodeHandle,
+    mut stream: impl Stream,
+    secret: &Secret,
+) -> io::Result<()> {
+    let shaken = shake_hands(&mut stream, secret, End::Leader);
+    let (prove, mut check) = tokio::time::timeout(SILENCE, shaken).await??;
     let (mut from, to) = tokio::io::split(stream);
     let (answers, outgoing) = mpsc::unbounded_channel();
     let (arrived, mut requests) = mpsc::channel(1_024);
     let _reader = AbortOnDrop::new(async move {
         loop {
-            let request: io::Result<Request> = read(&mut from).await;
+            let request: io::Result<Request> = read(&mut from, &mut check).await;
             let is_over = request.is_err();
             if arrived.send(request).await.is_err() || is_over {
                 return;
             }
         }
     });
-    let mut writing = std::pin::pin!(write_all(to, outgoing));
+    let mut writing = std::pin::pin!(write_all(to, prove, outgoing));
     let mut ends = BTreeMap::new();
     let (done, mut ended) = mpsc::unbounded_channel();
     loop {

@@ -4,8 +4,10 @@
 mod background;
 mod link;
 mod run;
+mod secret;
 
 pub use link::{Dial, Stream, serve_link};
+pub use secret::Secret;
 
 use crate::{
     clock::{Mono, Now},
@@ -51,6 +53,8 @@ pub struct Shared {
     pub presence: Arc<dyn Presence>,
     /// The way to the leader.
     pub dial: Arc<dyn Dial>,
+    /// What both ends of a link have to know.
+    pub secret: Secret,
 }
 
 impl std::fmt::Debug for Shared {

@@ -9,7 +9,7 @@ use sereno_log::{
     presence::{MemoryPresence, Presence},
 };
 use sereno_node::{
-    driver::{self, Dial, Shared, Stream, serve_link},
+    driver::{self, Dial, Secret, Shared, Stream, serve_link},
     handle::{Consistency, NodeHandle, Role},
 };
 use std::{
@@ -32,7 +32,7 @@ impl Dial for Network {
         let node = self.nodes.lock().expect("no thread panicked with it").get(address).cloned();
         let node = node.ok_or(io::ErrorKind::ConnectionRefused)?;
         let (here, there) = tokio::io::duplex(64 << 10);
-        tokio::spawn(serve_link(node, there));
+        tokio::spawn(async move { serve_link(node, there, &Secret::new(b"s")).await });
         Ok(Box::new(here))
     }
 }
@@ -49,6 +49,7 @@ impl Cluster {
         let shared = Shared {
             presence: Arc::new(self.presence.clone()),
             dial: Arc::new(self.network.clone()),
+            secret: Secret::new(b"s"),
         };
         let config = driver::Config {
             node_id: id.into(),
