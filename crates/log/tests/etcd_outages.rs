@@ -248,10 +248,13 @@ async fn when_etcd_is_full_every_append_is_told_right() {
     assert!(matches!(failed, Err(LogError::Unreachable(_))), "{failed:?}");
     // As an operator does it. (A larger quota would do, too.)
     let revision = own.cluster.ctl(&["endpoint", "status", "-w", "fields"]).expect("it tells");
-    let revision = revision.lines().find_map(|it| it.strip_prefix("\"Revision\" : ")).expect("it has one");
+    let revision =
+        revision.lines().find_map(|it| it.strip_prefix("\"Revision\" : ")).expect("it has one");
     own.cluster.ctl(&["compact", revision]).expect("it compacts");
     own.cluster.ctl(&["del", "--prefix", &format!("{}/@", url.prefix())]).expect("it deletes");
-    own.cluster.ctl(&["compact", &(revision.parse::<u64>().expect("a number") + 1).to_string()]).expect("it compacts");
+    own.cluster
+        .ctl(&["compact", &(revision.parse::<u64>().expect("a number") + 1).to_string()])
+        .expect("it compacts");
     own.cluster.ctl(&["defrag"]).expect("it defragments");
     own.cluster.ctl(&["alarm", "disarm"]).expect("it disarms");
     let entry = genesis(9);

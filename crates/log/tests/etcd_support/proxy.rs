@@ -39,6 +39,9 @@ pub struct Proxy {
 
 struct Shared {
     plan: watch::Sender<Plan>,
+    /// Bytes of answers that are let through, and those that have been.
+    room: watch::Sender<u64>,
+    passed: watch::Sender<u64>,
     late: Mutex<Vec<Late>>,
 }
 
@@ -50,8 +53,12 @@ struct Late {
 
 impl Proxy {
     pub async fn start(members: &[String]) -> Self {
-        let shared =
-            Arc::new(Shared { plan: watch::channel(Plan::Pass).0, late: Mutex::default() });
+        let shared = Arc::new(Shared {
+            plan: watch::channel(Plan::Pass).0,
+            room: watch::channel(u64::MAX).0,
+            passed: watch::channel(0).0,
+            late: Mutex::default(),
+        });
         let (mut addresses, mut tasks) = (Vec::new(), Vec::new());
         for member in members {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
@@ -67,6 +74,23 @@ impl Proxy {
 
     pub fn plan(&self, plan: Plan) {
         self.shared.plan.send_replace(plan);
+    }
+
+    /// Lets so many more bytes of answers through, and then none.
+    pub fn hold_after(&self, bytes: u64) {
+        let passed = *self.shared.passed.borrow();
+        self.shared.room.send_replace(passed + bytes);
+    }
+
+    pub fn hold_no_more(&self) {
+        self.shared.room.send_replace(u64::MAX);
+    }
+
+    /// Returns when no more answers are let through.
+    pub async fn is_holding(&self) {
+        let room = *self.shared.room.borrow();
+        let mut passed = self.shared.passed.subscribe();
+        passed.wait_for(|passed| *passed >= room).await.expect("the proxy is there");
     }
 
     /// Returns when they have been answered, which nobody hears.
@@ -146,6 +170,11 @@ async fn carry(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
             }
             read = from_server.read(&mut answered) => {
                 let count = read.unwrap_or(0);
+                shared.passed.send_modify(|passed| *passed += count as u64);
+                let passed = *shared.passed.borrow();
+                let mut room = shared.room.subscribe();
+                // The sender lives as long as the connection.
+                let _ = room.wait_for(|room| passed < *room).await.map(drop);
                 if count == 0 || to_client.write_all(&answered[..count]).await.is_err() {
                     return;
                 }
