@@ -1,6 +1,7 @@
 //! An etcd for the tests of a file: one cluster for all of them, a prefix of its own for each log.
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part.
 
+mod frames;
 pub mod proxy;
 
 use sereno_core::entry::SealedEntry;
