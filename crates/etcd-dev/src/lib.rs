@@ -119,12 +119,12 @@ impl Cluster {
     }
 
     /// Stops a member's process where it stands: it keeps its connections and answers nothing.
-    pub fn pause(&mut self, member: usize) {
+    pub fn pause(&self, member: usize) {
         self.members[member].pause();
     }
 
     /// Lets a paused member go on.
-    pub fn resume(&mut self, member: usize) {
+    pub fn resume(&self, member: usize) {
         self.members[member].resume();
     }
 

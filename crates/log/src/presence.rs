@@ -13,7 +13,8 @@ use std::{
 /// The records of all nodes.
 #[async_trait]
 pub trait Presence: Send + Sync + 'static {
-    /// Writes the record of the node `id` (1 to [`NODE_ID_BYTES_MAX`] bytes). It goes by itself when it is not written for a while.
+    /// Writes the record of the node `id` (1 to [`NODE_ID_BYTES_MAX`] bytes). It goes by itself when it is not
+    /// written for a while.
     async fn publish(&self, id: &str, record: Bytes) -> Result<(), LogError>;
 
     /// All records, in the order of their ids.

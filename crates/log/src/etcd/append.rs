@@ -84,24 +84,19 @@ impl Shared {
             return Append::Unknown("etcd's answer is not the one to this request".into());
         };
         let seen = Seen { head: value(head), slot: value(slot), pointer: value(pointer) };
-        self.conflict(expected, entry, seen)
+        match seen.tell(entry.head.position) {
+            // Nothing but a head that is not there can be equal and fail the compare.
+            Ok(Conflict { head, .. }) if head == *expected => self
+                .damaged(LogError::Damaged("there are entries or snapshots, but no head".into())),
+            Ok(conflict) => Append::Conflict(conflict),
+            Err(damage) => self.damaged(damage),
+        }
     }
 
-    fn conflict(&self, expected: &Head, entry: &SealedEntry, seen: Seen) -> Append {
-        match seen.tell(entry.head.position) {
-            Ok(Conflict { head, .. }) if head == *expected => {
-                // Nothing but a head that is not there can be equal and fail the compare.
-                let damage =
-                    LogError::Damaged("there are entries or snapshots, but no head".into());
-                self.note_damage(&damage);
-                Append::NotAppended(damage.to_string())
-            }
-            Ok(conflict) => Append::Conflict(conflict),
-            Err(damage) => {
-                self.note_damage(&damage);
-                Append::Unknown(damage.to_string())
-            }
-        }
+    /// The compare has failed, so the entry was not appended; to what, nobody can say.
+    fn damaged(&self, damage: LogError) -> Append {
+        self.note_damage(&damage);
+        Append::NotAppended(damage.to_string())
     }
 
     /// Whether an append landed that met the end of etcd's space. It has been answered, so it is decided.
@@ -116,7 +111,11 @@ impl Shared {
                 Append::Committed
             }
             Ok(Conflict { head, .. }) if head == *expected => Append::NotAppended(why),
-            _ => self.conflict(expected, entry, seen),
+            Ok(conflict) => Append::Conflict(conflict),
+            Err(damage) => {
+                self.note_damage(&damage);
+                Append::Unknown(damage.to_string())
+            }
         }
     }
 

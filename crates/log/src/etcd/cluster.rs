@@ -133,7 +133,10 @@ impl Cluster {
             }
             Ok(Err(error)) => match Failure::of(&error) {
                 refused @ Failure::Refused(_) => refused,
-                _ => Failure::NotHere(error.to_string()),
+                Failure::NotHere(why)
+                | Failure::NoSpace(why)
+                | Failure::TooMuch(why)
+                | Failure::Unknown(why) => Failure::NotHere(why),
             },
             Err(_) => Failure::NotHere(format!("not reached in {:?}", self.connect_timeout)),
         };

@@ -34,18 +34,22 @@ impl Failure {
                 Self::Refused(text)
             }
             Error::GRpcStatus(status) if never_sent(status) => Self::NotHere(describe(status)),
-            Error::GRpcStatus(status) => Self::told(status.code(), &describe(status)),
+            Error::GRpcStatus(status) => {
+                Self::kind(status.code(), status.message())(describe(status))
+            }
             _ => Self::Unknown(text),
         }
     }
 
     /// By gRPC code and message.
-    fn told(code: Code, message: &str) -> Self {
-        let kind = match (code, message) {
+    fn kind(code: Code, message: &str) -> fn(String) -> Self {
+        match (code, message) {
             // Checked before a request is proposed.
             (Code::Unavailable, "etcdserver: no leader") => Self::NotHere,
             (Code::Unavailable, "etcdserver: rpc not supported for learner") => Self::NotHere,
             (Code::ResourceExhausted, "etcdserver: too many requests") => Self::NotHere,
+            // Checked before it is applied; a new connection logs in anew.
+            (Code::InvalidArgument, "etcdserver: revision of auth store is old") => Self::NotHere,
             (Code::InvalidArgument, text) if text.starts_with("etcdserver: ") => Self::Refused,
             (Code::ResourceExhausted, text)
                 if text.starts_with("grpc: received message larger") =>
@@ -64,8 +68,7 @@ impl Failure {
                 Self::TooMuch
             }
             _ => Self::Unknown,
-        };
-        kind(message.into())
+        }
     }
 
     /// Whether it speaks against the member that was asked.
@@ -86,11 +89,21 @@ fn never_sent(status: &tonic::Status) -> bool {
     false
 }
 
+/// Its message and all that led to it: "transport error" alone does not help anybody.
 fn describe(status: &tonic::Status) -> String {
-    match status.message() {
+    let mut text = match status.message() {
         "" => status.code().to_string(),
         message => message.into(),
+    };
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text = format!("{text}: {why}");
+        }
+        cause = error.source();
     }
+    text
 }
 
 impl From<Failure> for LogError {
@@ -155,6 +168,7 @@ mod tests {
         for (code, message) in [
             (Code::Unavailable, "etcdserver: no leader"),
             (Code::ResourceExhausted, "etcdserver: too many requests"),
+            (Code::InvalidArgument, "etcdserver: revision of auth store is old"),
         ] {
             assert_eq!(told(code, message), Failure::NotHere(message.into()));
         }
