@@ -45,7 +45,7 @@ pub use namespace::{
 };
 pub use object::Object;
 pub use problem::{InTheWay, Problem};
-pub use status::{Role, Status};
+pub use status::{Etcd, EtcdMember, Leader, Peer, Role, Status};
 pub use watch::{WatchEvent, WatchKind, WatchStart};
 pub use word::{AbandonedWas, Family, Fencing, Reason};
 

@@ -72,6 +72,99 @@ pub struct Status {
     pub paused_ms: u64,
     /// Trimming is held: a rehearsal differed twice.
     pub trim_held: bool,
-    /// Calls queued before the next append.
+    /// Calls queued before the next append, or passed to the leader.
     pub intake: u64,
+    /// Whom the log names as leader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub leader: Option<Leader>,
+    /// Of a node that follows: since it heard of the leader over its link; absent without a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub leader_heard_ms: Option<u64>,
+    /// Of a node that follows: how far its cluster time is behind what the leader last told.
+    pub behind_ms: u64,
+    /// Since the log moved, as far as this node has seen.
+    pub silent_ms: u64,
+    /// The other nodes on the same log.
+    #[serde(default)]
+    pub peers: Vec<Peer>,
+    /// The etcd that keeps the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub etcd: Option<Etcd>,
+}
+
+/// A leader as the log names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Leader {
+    /// Its id.
+    pub node_id: String,
+    /// Where it can be reached.
+    pub address: String,
+    /// The position of its announce.
+    pub epoch: u64,
+}
+
+/// Another node, as its presence record tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Peer {
+    /// Its id.
+    pub node_id: String,
+    /// Where it can be reached.
+    pub address: String,
+    /// Of its program.
+    pub version: String,
+    /// The highest level that it understands.
+    pub level_max: u32,
+    /// Up to where it had applied the log.
+    pub position: u64,
+    /// Since it heard of the leader over its link; absent where it leads, or has no link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub leader_heard_ms: Option<u64>,
+    /// Since its record changed: it is written each second.
+    pub silent_ms: u64,
+}
+
+/// The etcd that keeps the log, asked each few seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Etcd {
+    /// How much of its quota is used, in percent: above 80 nothing new is granted.
+    pub quota_percent: u64,
+    /// It takes no writes until somebody makes room and disarms its alarm.
+    pub no_space: bool,
+    /// Why its history could not be compacted, the last time that was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub compaction_error: Option<String>,
+    /// Its members, in the order of `--log`.
+    pub members: Vec<EtcdMember>,
+}
+
+/// One member of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EtcdMember {
+    /// `host:port`.
+    pub address: String,
+    /// What is wrong with it; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub fault: Option<String>,
+    /// Its version; empty if it does not answer.
+    pub version: String,
+    /// It leads etcd.
+    pub leads: bool,
+    /// Bytes of its database's file.
+    pub db_bytes: u64,
+    /// Bytes of it in use.
+    pub db_used_bytes: u64,
 }

@@ -167,6 +167,8 @@ pub struct Status {
     pub leader: Option<LeaderView>,
     /// Since a node that follows heard of the leader over its link; `None`: there is no link.
     pub leader_heard_ms: Option<u64>,
+    /// How far a node that follows is behind what the leader last told, in cluster time.
+    pub behind_ms: u64,
     /// Since the log moved, as far as seen here.
     pub silent_ms: u64,
     /// The other nodes that share the log.

@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod boot;
+mod cluster;
 pub mod config;
 mod door;
 mod logging;

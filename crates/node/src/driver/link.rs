@@ -1,12 +1,12 @@
 //! The link between two nodes: frames over a stream that somebody else has opened. A frame is its length (u32,
 //! little-endian), its proof (see the module `secret`) and a message in borsh.
 
+use super::secret::{End, PROOF_BYTES, Prover, Secret, shake_hands};
 use crate::{
     handle::{Call, NodeHandle, Role},
     node::{CallId, Input},
     peer::{PeerCall, Request, Response},
 };
-use super::secret::{End, PROOF_BYTES, Prover, Secret, shake_hands};
 use async_trait::async_trait;
 use borsh::{BorshDeserialize, BorshSerialize};
 use sereno_core::limits;

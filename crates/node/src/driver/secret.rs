@@ -96,10 +96,8 @@ pub(super) async fn shake_hands(
     let mut hasher = blake3::Hasher::new_keyed(&secret.0);
     hasher.update(&standby).update(&leader);
     let session = *hasher.finalize().as_bytes();
-    let prover = |end: End| Prover {
-        key: *blake3::keyed_hash(&session, end.label()).as_bytes(),
-        frames: 0,
-    };
+    let prover =
+        |end: End| Prover { key: *blake3::keyed_hash(&session, end.label()).as_bytes(), frames: 0 };
     let (mut outgoing, mut incoming) = (prover(end), prover(end.other()));
     stream.write_all(&outgoing.next(b"hello")).await?;
     stream.flush().await?;

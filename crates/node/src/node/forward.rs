@@ -142,11 +142,16 @@ impl Node {
         out.push(Output::Send(Request::Call(call)));
     }
 
+    /// How far this node's cluster time is behind what the leader last told.
+    pub(super) fn behind_ms(&self) -> u64 {
+        if self.forwards() { self.state.time().until(self.forward.leader_time) } else { 0 }
+    }
+
     fn cannot_pass(&self, operation: &Operation) -> Option<Undecided> {
         if !self.forward.is_up {
             return Some(no_leader());
         }
-        let behind_ms = self.state.time().until(self.forward.leader_time);
+        let behind_ms = self.behind_ms();
         if behind_ms > BEHIND_MS_MAX {
             let reason = format!("this node is {behind_ms} ms behind the leader");
             return Some(Undecided::Unavailable { reason, retry_after_ms: 1_000 });

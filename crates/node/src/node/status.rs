@@ -48,6 +48,7 @@ impl Node {
                 epoch: Position(state.head().epoch.0),
             }),
             leader_heard_ms: self.leader_heard_ms(now),
+            behind_ms: self.behind_ms(),
             silent_ms: self.silent_ms(now),
             peers: self.peers_view(now),
         }

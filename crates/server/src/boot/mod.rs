@@ -1,19 +1,22 @@
 //! Booting a whole server: log, audit trail, node, door; and stopping it again.
 
 mod failure;
+mod open;
 mod run;
 
 pub use run::run;
 
 use crate::{
     audit::{Audit, AuditConfig, AuditError},
+    cluster::Links,
     config::{Config, ConfigError, LogEngine},
-    door::{Bounds, Door, Hosts, Phase, Running, listen},
+    door::{Bounds, Door, Hosts, Phase, Reach, Running, listen},
     metrics::Metrics,
 };
 use failure::Failure;
+use open::{FolderLock, Opened};
 use sereno_core::{ids::Position, limits};
-use sereno_log::{Log, LogError, memory::MemoryLog, sqlite};
+use sereno_log::{Log, LogError};
 use sereno_node::{
     driver::{self, StartError},
     events::Sink,
@@ -68,7 +71,11 @@ pub struct Server {
     phase: watch::Sender<Phase>,
     running: Running,
     sampler: JoinHandle<()>,
+    /// Looks at the log's storage.
+    watcher: Option<JoinHandle<()>>,
     failure: Failure,
+    /// Where the log does not lock the data folder itself.
+    _folder: Option<FolderLock>,
 }
 
 impl Server {
@@ -79,8 +86,8 @@ impl Server {
     /// When any part of it cannot start; nothing is left running then.
     pub async fn start(config: Config) -> Result<Self, ServerError> {
         config.check()?;
-        let log = open_log(&config).await?;
-        Self::start_on(config, log).await
+        let opened = open::log(&config).await?;
+        Self::start_with(config, opened).await
     }
 
     /// The same on a log that is open already, whatever the configuration says of it.
@@ -89,6 +96,11 @@ impl Server {
     /// When any part of it cannot start; nothing is left running then.
     pub async fn start_on(config: Config, log: Arc<dyn Log>) -> Result<Self, ServerError> {
         config.check()?;
+        Self::start_with(config, Opened::alone(log)).await
+    }
+
+    async fn start_with(config: Config, opened: Opened) -> Result<Self, ServerError> {
+        let Opened { log, shared, watcher, storage, folder } = opened;
         let listener = bind(config.http).await?;
         let addr = listener.local_addr()?;
         let connections_max = allow_connections(config.max_connections);
@@ -98,7 +110,8 @@ impl Server {
         let metrics = Arc::new(Metrics::new());
         let mut sinks: Vec<Arc<dyn Sink>> = vec![metrics.events.clone()];
         sinks.extend(audit.clone().map(|audit| audit as Arc<dyn Sink>));
-        let node_config = node_config(&config, addr);
+        let secret = shared.as_ref().map(|shared| shared.secret.clone());
+        let node_config = node_config(&config, addr, shared);
         let node = driver::start(log.clone(), node_config, sinks, metrics.node.clone()).await?;
         metrics.events.go_live();
         if let Some(audit) = &audit {
@@ -107,11 +120,13 @@ impl Server {
         let sampler = tokio::spawn(sample(node.clone(), metrics.clone()));
         let (phase, phase_seen) = watch::channel(Phase::Serving);
         let hosts = Hosts::new(addr, &config.allowed_hosts, !addr.ip().is_loopback());
-        let door = Door::new(node.clone(), log, metrics, audit.clone(), hosts, phase_seen);
+        let links = secret.map(|secret| Links::new(node.clone(), secret));
+        let reach = Reach { hosts, links, storage };
+        let door = Door::new(node.clone(), log, metrics, audit.clone(), reach, phase_seen);
         let bounds = Bounds { connections_max, idle_timeout: config.idle_timeout };
         let running = listen(Arc::new(door), listener, bounds);
         tracing::info!(%addr, log = ?config.log, "listening");
-        Ok(Self { addr, node, audit, phase, running, sampler, failure })
+        Ok(Self { addr, node, audit, phase, running, sampler, watcher, failure, _folder: folder })
     }
 
     /// Where the door listens.
@@ -157,6 +172,9 @@ impl Server {
         }
         self.phase.send_replace(Phase::Closing);
         self.sampler.abort();
+        if let Some(watcher) = &self.watcher {
+            watcher.abort();
+        }
         if let Some(audit) = &self.audit {
             audit.stop().await;
         }
@@ -195,19 +213,6 @@ fn allow_connections(wanted: usize) -> usize {
     wanted.min(allowed)
 }
 
-async fn open_log(config: &Config) -> Result<Arc<dyn Log>, ServerError> {
-    match config.log {
-        LogEngine::Memory => Ok(Arc::new(MemoryLog::new())),
-        LogEngine::Sqlite => {
-            let folder = config.data.clone();
-            let open = move || sqlite::open(&folder, sqlite::Options::default());
-            let opened = tokio::task::spawn_blocking(open).await;
-            let opened = opened.map_err(|error| ServerError::Failed(error.to_string()))?;
-            Ok(Arc::new(opened?))
-        }
-    }
-}
-
 /// Its folder is only touched once the log's folder is ours.
 fn open_audit(config: &Config, failure: &Failure) -> Result<Option<Arc<Audit>>, ServerError> {
     if config.log == LogEngine::Memory {
@@ -223,15 +228,22 @@ fn open_audit(config: &Config, failure: &Failure) -> Result<Option<Arc<Audit>>, 
     Ok(Some(Audit::open(audit, on_failure)?))
 }
 
-fn node_config(config: &Config, addr: SocketAddr) -> driver::Config {
+fn node_config(
+    config: &Config,
+    addr: SocketAddr,
+    shared: Option<driver::Shared>,
+) -> driver::Config {
     driver::Config {
         node_id: config.node_id.clone(),
         address: config.advertise.clone().unwrap_or_else(|| format!("http://{addr}")),
-        // Both engines serve one machine: no takeover has to fit into a lease.
-        min_ttl_ms: limits::TTL_MS_MIN,
+        // Where nodes share a log a takeover has to fit into a lease.
+        min_ttl_ms: match &shared {
+            Some(_) => limits::TTL_MS_MIN_REPLICATED,
+            None => limits::TTL_MS_MIN,
+        },
         snapshot_interval: config.snapshot_every,
         snapshot_bytes: config.snapshot_bytes,
-        shared: None,
+        shared,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The flags of `sereno serve`, each with its environment variable.
 
 use super::{
-    ByteSize, Config, ConfigError, LogEngine, LogFormat, file::File, parse_address, parse_duration,
-    parse_format, parse_log,
+    ByteSize, Config, ConfigError, EtcdConfig, LogEngine, LogFormat, file::File, parse_address,
+    parse_duration, parse_format, parse_log,
 };
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -17,22 +17,62 @@ pub struct Args {
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
     pub data: Option<PathBuf>,
 
-    /// The engine that keeps the log: sqlite (durable, one machine) or memory (for trying; forgets everything when
-    /// it ends and keeps no audit trail). [default: sqlite]
-    #[arg(long, env = "SERENO_LOG", value_name = "ENGINE", value_parser = parse_log, hide_env_values = true)]
+    /// Where the log is kept: sqlite (durable, one machine), etcd://HOST:PORT,HOST:PORT,.../PREFIX (shared with other
+    /// nodes; without a prefix: sereno), or memory (for trying; forgets everything when it ends and keeps no audit
+    /// trail). [default: sqlite]
+    #[arg(long, env = "SERENO_LOG", value_name = "LOG", value_parser = parse_log, hide_env_values = true)]
     pub log: Option<LogEngine>,
 
     /// Where to listen for HTTP; port 0 takes a free port. [default: 127.0.0.1:7480]
     #[arg(long, env = "SERENO_HTTP", value_name = "ADDR", value_parser = parse_address, hide_env_values = true)]
     pub http: Option<SocketAddr>,
 
-    /// This node's name in the log. [default: node-1]
+    /// This node's name in the log, for a log in etcd another one on each node. [default: node-1]
     #[arg(long, env = "SERENO_NODE_ID", value_name = "ID", hide_env_values = true)]
     pub node_id: Option<String>,
 
-    /// Where others reach this node. [default: http:// and the address it listens on]
+    /// Where other nodes and clients reach this node, like http://zone-a:7480. [default: http:// and the address it
+    /// listens on]
     #[arg(long, env = "SERENO_ADVERTISE", value_name = "URL", hide_env_values = true)]
     pub advertise: Option<String>,
+
+    /// A file with the secret that all nodes of a cluster share (any bytes; spaces and line ends around them do not
+    /// count): who does not know it cannot pass commands to the leader. [default: none, on loopback only]
+    #[arg(long, env = "SERENO_CLUSTER_SECRET_FILE", value_name = "FILE", hide_env_values = true)]
+    pub cluster_secret_file: Option<PathBuf>,
+
+    /// etcd's user, where it asks for one. [default: none]
+    #[arg(long, env = "SERENO_ETCD_USER", value_name = "NAME", hide_env_values = true)]
+    pub etcd_user: Option<String>,
+
+    /// The file with that user's password. [default: none]
+    #[arg(long, env = "SERENO_ETCD_PASSWORD_FILE", value_name = "FILE", hide_env_values = true)]
+    pub etcd_password_file: Option<PathBuf>,
+
+    /// Speak TLS with etcd, and trust these authorities (PEM). [default: none]
+    #[arg(long, env = "SERENO_ETCD_CA", value_name = "FILE", hide_env_values = true)]
+    pub etcd_ca: Option<PathBuf>,
+
+    /// This node's certificate for etcd (PEM), where etcd asks for one. [default: none]
+    #[arg(long, env = "SERENO_ETCD_CERT", value_name = "FILE", hide_env_values = true)]
+    pub etcd_cert: Option<PathBuf>,
+
+    /// The key of that certificate (PEM). [default: none]
+    #[arg(long, env = "SERENO_ETCD_KEY", value_name = "FILE", hide_env_values = true)]
+    pub etcd_key: Option<PathBuf>,
+
+    /// Have etcd forget its history of more than five minutes. An etcd that nobody compacts fills up and stops; say
+    /// false where somebody else does it. [default: true]
+    #[arg(
+        long, env = "SERENO_ETCD_COMPACT", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", hide_env_values = true
+    )]
+    pub etcd_compact: Option<bool>,
+
+    /// etcd's own quota (its --quota-backend-bytes), which 3.4 does not tell. Above 80 % of it nothing new is granted.
+    /// [default: 2GiB]
+    #[arg(long, env = "SERENO_ETCD_QUOTA", value_name = "SIZE", hide_env_values = true)]
+    pub etcd_quota: Option<ByteSize>,
 
     /// The TOML file with what is given neither here nor in the environment. [default: none]
     #[arg(long, env = "SERENO_CONFIG", value_name = "FILE", hide_env_values = true)]
@@ -103,7 +143,12 @@ impl Args {
             Some(path) => File::read(path)?,
             None => Self::default(),
         };
-        let config = self.or(file).with_defaults();
+        let given = self.or(file);
+        if let (Some(LogEngine::Etcd(_)), None) = (&given.log, &given.node_id) {
+            let rule = "is needed with a log in etcd: another one on each node".into();
+            return Err(ConfigError::Invalid { option: "--node-id", rule });
+        }
+        let config = given.with_defaults();
         config.check()?;
         Ok(config)
     }
@@ -116,6 +161,14 @@ impl Args {
             http: self.http.or(other.http),
             node_id: self.node_id.or(other.node_id),
             advertise: self.advertise.or(other.advertise),
+            cluster_secret_file: self.cluster_secret_file.or(other.cluster_secret_file),
+            etcd_user: self.etcd_user.or(other.etcd_user),
+            etcd_password_file: self.etcd_password_file.or(other.etcd_password_file),
+            etcd_ca: self.etcd_ca.or(other.etcd_ca),
+            etcd_cert: self.etcd_cert.or(other.etcd_cert),
+            etcd_key: self.etcd_key.or(other.etcd_key),
+            etcd_compact: self.etcd_compact.or(other.etcd_compact),
+            etcd_quota: self.etcd_quota.or(other.etcd_quota),
             config: self.config,
             insecure: self.insecure.or(other.insecure),
             allow_host: self.allow_host.or(other.allow_host),
@@ -139,6 +192,16 @@ impl Args {
             http: self.http.unwrap_or(default.http),
             node_id: self.node_id.unwrap_or(default.node_id),
             advertise: self.advertise,
+            cluster_secret_file: self.cluster_secret_file,
+            etcd: EtcdConfig {
+                user: self.etcd_user,
+                password_file: self.etcd_password_file,
+                ca: self.etcd_ca,
+                cert: self.etcd_cert,
+                key: self.etcd_key,
+                compact: self.etcd_compact.unwrap_or(default.etcd.compact),
+                quota: bytes(self.etcd_quota, default.etcd.quota),
+            },
             insecure: self.insecure.unwrap_or(default.insecure),
             allowed_hosts: self.allow_host.unwrap_or(default.allowed_hosts),
             snapshot_every: self.snapshot_every.unwrap_or(default.snapshot_every),
@@ -187,6 +250,8 @@ mod tests {
             sereno_api::Millis::from(default.snapshot_every).to_string(),
             ByteSize(default.snapshot_bytes).to_string(),
             ByteSize(default.audit_file_bytes).to_string(),
+            ByteSize(default.etcd.quota).to_string(),
+            default.etcd.compact.to_string(),
             default.audit_files.to_string(),
             default.max_connections.to_string(),
             sereno_api::Millis::from(default.idle_timeout).to_string(),
@@ -214,7 +279,8 @@ mod tests {
     fn wrong_values_name_their_option() {
         for line in [
             "--http nowhere",
-            "--log etcd://a:1",
+            "--log etcd://",
+            "--etcd-compact=maybe",
             "--snapshot-every 5",
             "--snapshot-bytes 5MB",
             "--log-format xml",

@@ -13,6 +13,14 @@ pub(super) struct File {
     http: Option<String>,
     node_id: Option<String>,
     advertise: Option<String>,
+    cluster_secret_file: Option<PathBuf>,
+    etcd_user: Option<String>,
+    etcd_password_file: Option<PathBuf>,
+    etcd_ca: Option<PathBuf>,
+    etcd_cert: Option<PathBuf>,
+    etcd_key: Option<PathBuf>,
+    etcd_compact: Option<bool>,
+    etcd_quota: Option<ByteSize>,
     insecure: Option<bool>,
     allow_host: Option<Vec<String>>,
     snapshot_every: Option<String>,
@@ -41,6 +49,14 @@ impl File {
             http: parsed("http", self.http, parse_address)?,
             node_id: self.node_id,
             advertise: self.advertise,
+            cluster_secret_file: self.cluster_secret_file,
+            etcd_user: self.etcd_user,
+            etcd_password_file: self.etcd_password_file,
+            etcd_ca: self.etcd_ca,
+            etcd_cert: self.etcd_cert,
+            etcd_key: self.etcd_key,
+            etcd_compact: self.etcd_compact,
+            etcd_quota: self.etcd_quota,
             config: None,
             insecure: self.insecure,
             allow_host: self.allow_host,
@@ -84,6 +100,14 @@ mod tests {
             http = "127.0.0.1:0"
             node-id = "n"
             advertise = "http://n:7480"
+            cluster-secret-file = "/s"
+            etcd-user = "ana"
+            etcd-password-file = "/p"
+            etcd-ca = "/ca"
+            etcd-cert = "/cert"
+            etcd-key = "/key"
+            etcd-compact = false
+            etcd-quota = "4GiB"
             insecure = true
             allow-host = ["sereno.local"]
             snapshot-every = "1m"
@@ -103,6 +127,14 @@ mod tests {
             http: Some(_),
             node_id: Some(_),
             advertise: Some(_),
+            cluster_secret_file: Some(_),
+            etcd_user: Some(_),
+            etcd_password_file: Some(_),
+            etcd_ca: Some(_),
+            etcd_cert: Some(_),
+            etcd_key: Some(_),
+            etcd_compact: Some(false),
+            etcd_quota: Some(_),
             config: None,
             insecure: Some(true),
             allow_host: Some(_),

@@ -8,6 +8,7 @@ pub use args::Args;
 pub use size::ByteSize;
 
 use sereno_api::{DurationError, Millis};
+use sereno_log::etcd::{EtcdUrl, UrlError};
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
@@ -21,6 +22,10 @@ pub struct Config {
     pub data: PathBuf,
     /// The engine that keeps the log.
     pub log: LogEngine,
+    /// What else is needed for a log in etcd.
+    pub etcd: EtcdConfig,
+    /// The file with the secret that all nodes of a cluster share.
+    pub cluster_secret_file: Option<PathBuf>,
     /// Where the HTTP door listens; port 0 takes a free one.
     pub http: SocketAddr,
     /// This node's name in the log.
@@ -50,12 +55,47 @@ pub struct Config {
 }
 
 /// The engine that keeps the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEngine {
     /// One file in the data folder: durable, for one machine.
     Sqlite,
     /// Forgotten when the process ends: for trying and for tests. Keeps no audit trail.
     Memory,
+    /// An etcd cluster, shared with other nodes: one service over several zones.
+    Etcd(EtcdUrl),
+}
+
+/// How to talk to etcd, and what to do there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdConfig {
+    /// Whom etcd knows; needs `password_file`.
+    pub user: Option<String>,
+    /// The file with the user's password.
+    pub password_file: Option<PathBuf>,
+    /// The file with the certificates of the authorities that sign the members'; with it, TLS is spoken.
+    pub ca: Option<PathBuf>,
+    /// The file with this client's certificate, where etcd asks for one; needs `key`.
+    pub cert: Option<PathBuf>,
+    /// The file with its key.
+    pub key: Option<PathBuf>,
+    /// Whether etcd's history of more than five minutes is compacted by this service.
+    pub compact: bool,
+    /// etcd's own quota (`--quota-backend-bytes`), which 3.4 does not tell.
+    pub quota: u64,
+}
+
+impl Default for EtcdConfig {
+    fn default() -> Self {
+        Self {
+            user: None,
+            password_file: None,
+            ca: None,
+            cert: None,
+            key: None,
+            compact: true,
+            quota: 2 << 30,
+        }
+    }
 }
 
 /// How log lines are written.
@@ -93,6 +133,8 @@ impl Default for Config {
         Self {
             data: PathBuf::from("./sereno-data"),
             log: LogEngine::Sqlite,
+            etcd: EtcdConfig::default(),
+            cluster_secret_file: None,
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7480),
             node_id: "node-1".into(),
             advertise: None,
@@ -152,6 +194,9 @@ impl Config {
                 "must have 1 to 64 bytes and no control characters".into(),
             );
         }
+        if let LogEngine::Etcd(_) = self.log {
+            self.check_cluster()?;
+        }
         if self.snapshot_every < Duration::from_secs(1) {
             return invalid("--snapshot-every", "must be at least 1s".into());
         }
@@ -169,6 +214,44 @@ impl Config {
         }
         if self.idle_timeout < Duration::from_secs(1) {
             return invalid("--idle-timeout", "must be at least 1s".into());
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// What a node that shares its log has to be told.
+    fn check_cluster(&self) -> Result<(), ConfigError> {
+        let invalid = |option, rule: &str| Err(ConfigError::Invalid { option, rule: rule.into() });
+        if self.cluster_secret_file.is_none() && !self.http.ip().is_loopback() {
+            return invalid(
+                "--cluster-secret-file",
+                "is needed where other machines reach this node: without it anybody could pass \
+                 commands to the leader",
+            );
+        }
+        match &self.advertise {
+            Some(address) => {
+                if let Err(rule) = crate::cluster::authority(address) {
+                    return invalid("--advertise", &rule);
+                }
+            }
+            None if self.http.ip().is_unspecified() => {
+                let rule =
+                    "is needed with an address for all interfaces: the others must know which";
+                return invalid("--advertise", rule);
+            }
+            None => {}
+        }
+        let EtcdConfig { user, password_file, ca, cert, key, .. } = &self.etcd;
+        if user.is_some() != password_file.is_some() {
+            return invalid("--etcd-user", "and --etcd-password-file go together");
+        }
+        if cert.is_some() != key.is_some() {
+            return invalid("--etcd-cert", "and --etcd-key go together");
+        }
+        if cert.is_some() && ca.is_none() {
+            return invalid("--etcd-cert", "needs --etcd-ca: certificates are for TLS");
         }
         Ok(())
     }
@@ -193,9 +276,11 @@ fn parse_log(text: &str) -> Result<LogEngine, String> {
         "sqlite" => Ok(LogEngine::Sqlite),
         "memory" => Ok(LogEngine::Memory),
         _ if text.starts_with("etcd://") => {
-            Err("this version has no etcd engine yet; it has sqlite and memory".into())
+            text.parse().map(LogEngine::Etcd).map_err(|error: UrlError| error.to_string())
         }
-        _ => Err(format!("{text:?} is not a log engine; there are sqlite and memory")),
+        _ => Err(format!(
+            "{text:?} is not a log engine; there are sqlite, memory and etcd://HOST:PORT,.../PREFIX"
+        )),
     }
 }
 
@@ -227,6 +312,35 @@ mod tests {
     }
 
     #[test]
+    fn a_node_of_a_cluster_is_told_what_it_needs() {
+        let base = Config { log: parse_log("etcd://a:2379").unwrap(), ..Config::default() };
+        base.check().unwrap();
+        let open = Config {
+            http: ([0, 0, 0, 0], 7480).into(),
+            insecure: true,
+            cluster_secret_file: Some("s".into()),
+            advertise: Some("http://zone-a:7480".into()),
+            ..base.clone()
+        };
+        open.check().unwrap();
+        let etcd = |change: fn(&mut EtcdConfig)| {
+            let mut config = base.clone();
+            change(&mut config.etcd);
+            config
+        };
+        for (config, option) in [
+            (Config { cluster_secret_file: None, ..open.clone() }, "--cluster-secret-file"),
+            (Config { advertise: None, ..open.clone() }, "--advertise"),
+            (Config { advertise: Some("zone-a".into()), ..open.clone() }, "--advertise"),
+            (etcd(|etcd| etcd.user = Some("ana".into())), "--etcd-user"),
+            (etcd(|etcd| etcd.cert = Some("c".into())), "--etcd-cert"),
+        ] {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.starts_with(option), "{error}");
+        }
+    }
+
+    #[test]
     fn absurd_sizes_are_refused_by_name() {
         let base = Config::default();
         for (config, option) in [
@@ -247,8 +361,9 @@ mod tests {
     #[test]
     fn engines_and_addresses_by_name() {
         assert_eq!(parse_log("memory"), Ok(LogEngine::Memory));
-        assert!(parse_log("etcd://a:2379").unwrap_err().contains("no etcd engine yet"));
-        assert!(parse_log("sqlite3").unwrap_err().contains("there are sqlite and memory"));
+        assert!(matches!(parse_log("etcd://a:2379"), Ok(LogEngine::Etcd(_))));
+        assert!(parse_log("etcd://").is_err());
+        assert!(parse_log("sqlite3").unwrap_err().contains("there are sqlite, memory and etcd"));
         assert_eq!(parse_address("localhost:0"), Ok(free_port()));
         assert!(parse_address("7480").unwrap_err().contains("127.0.0.1:7480"));
     }

@@ -2,6 +2,7 @@
 
 use super::{Door, problem::Refused, refusal, timeout::Timeout};
 use crate::metrics::{Kind, Mode, OK, WAITING};
+use sereno_api::{ErrorCode, RetryWith};
 use sereno_core::{
     command::Operation,
     ids::ClusterTime,
@@ -10,6 +11,9 @@ use sereno_core::{
 };
 use sereno_node::handle::{Call, Reply};
 use std::time::Duration;
+
+/// Somebody has to make room: until then it is of no use to ask often.
+const STORAGE_RETRY_MS: u64 = 10_000;
 
 /// What the log has done.
 pub(super) struct Decided {
@@ -53,6 +57,15 @@ impl Door {
         asked: Asked,
         operation: Operation,
     ) -> Result<Decided, Refused> {
+        if matches!(asked.kind, Kind::Acquire | Kind::AcquireAll)
+            && let Some(reason) = self.reach.storage.refuses()
+        {
+            let refused = Refused::new(ErrorCode::Overloaded, reason);
+            return Err(refused.with(|problem| {
+                problem.retry_with = Some(RetryWith::SameRequestId);
+                problem.retry_after_ms = Some(STORAGE_RETRY_MS);
+            }));
+        }
         let hold = match asked.mode {
             Mode::Now => Duration::ZERO,
             Mode::Wait => asked.timeout.hold(),

@@ -40,6 +40,9 @@ pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Result<&'static str
     if status.has_changed().is_err() {
         return Err(Refused::unavailable("the node has stopped", 1_000));
     }
+    if door.reach.storage.etcd().is_some_and(|etcd| etcd.no_space()) {
+        return Err(Refused::unavailable("etcd has no space left: see docs/operating.md", 5_000));
+    }
     match &status.borrow().not_ready {
         None => Ok("ready\n"),
         Some(reason) => Err(Refused::unavailable(reason.as_str(), 1_000)),

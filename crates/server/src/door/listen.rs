@@ -1,6 +1,7 @@
 //! Connections: accepted up to a bound, timed, and ended gracefully.
 
 use super::{Door, answer::json_bytes, problem::Refused};
+use crate::cluster::LINK_PATH;
 use axum::{Router, response::IntoResponse as _, routing::future::RouteFuture};
 use futures_util::future::{Either, Ready, ready};
 use hyper::{Request, Response, body::Incoming, server::conn::http1};
@@ -150,7 +151,8 @@ async fn serve(
         return;
     }
     let _counted = service.door.metrics.door.connection();
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut connection =
+        std::pin::pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let mut stopping = false;
     loop {
         let next = if stopping { Phase::Closing } else { Phase::Stopping };
@@ -175,7 +177,7 @@ async fn serve(
 
 /// Answers leave at once, and the death of a silent peer is noticed: whoever waits in a queue is asked for by its
 /// open connection.
-fn prepare(stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (idle, interval, count) = KEEPALIVE;
     sockopt::set_socket_keepalive(stream, true)?;
@@ -200,7 +202,12 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     type Future = Either<RouteFuture<Infallible>, Ready<Result<Answer, Infallible>>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        match self.door.hosts.check(request.uri(), request.headers()) {
+        if let Some(links) = &self.door.reach.links
+            && request.uri().path() == LINK_PATH
+        {
+            return Either::Right(ready(Ok(links.take(request))));
+        }
+        match self.door.reach.hosts.check(request.uri(), request.headers()) {
             Ok(()) => Either::Left(self.router.clone().call(request)),
             Err(refused) => Either::Right(ready(Ok(refused.into_response()))),
         }

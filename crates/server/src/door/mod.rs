@@ -27,10 +27,14 @@ mod views;
 mod watch;
 
 pub(crate) use guard::Hosts;
-pub(crate) use listen::{Bounds, Phase, Running, listen};
+pub(crate) use listen::{Bounds, Phase, Running, listen, prepare};
 pub use openapi::openapi;
 
-use crate::{audit::Audit, metrics::Metrics};
+use crate::{
+    audit::Audit,
+    cluster::{Links, Storage},
+    metrics::Metrics,
+};
 use sereno_core::names::{Caller, NamespaceName};
 use sereno_log::Log;
 use sereno_node::handle::NodeHandle;
@@ -44,12 +48,22 @@ pub(crate) struct Door {
     pub(crate) metrics: Arc<Metrics>,
     /// `None`: none is kept.
     pub(crate) audit: Option<Arc<Audit>>,
-    pub(crate) hosts: Hosts,
+    pub(crate) reach: Reach,
     /// Tells open watches to end.
     pub(crate) phase: signal::Receiver<Phase>,
     pub(crate) started: Instant,
     bodies: body::Bodies,
     names: CommonNames,
+}
+
+/// Who may come, and what they may still ask for.
+pub(crate) struct Reach {
+    /// The names under which clients may call.
+    pub(crate) hosts: Hosts,
+    /// Where other nodes share the log: their links.
+    pub(crate) links: Option<Links>,
+    /// How full the log's storage is.
+    pub(crate) storage: Storage,
 }
 
 /// Names that almost every request has: made once, and shared.
@@ -64,7 +78,7 @@ impl Door {
         log: Arc<dyn Log>,
         metrics: Arc<Metrics>,
         audit: Option<Arc<Audit>>,
-        hosts: Hosts,
+        reach: Reach,
         phase: signal::Receiver<Phase>,
     ) -> Self {
         let names = CommonNames {
@@ -72,6 +86,6 @@ impl Door {
             default: NamespaceName::new(NamespaceName::DEFAULT).expect("the default is valid"),
         };
         let (started, bodies) = (Instant::now(), body::Bodies::default());
-        Self { node, log, metrics, audit, hosts, phase, started, bodies, names }
+        Self { node, log, metrics, audit, reach, phase, started, bodies, names }
     }
 }

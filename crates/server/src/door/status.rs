@@ -9,7 +9,8 @@ use super::{
 };
 use axum::extract::State;
 use hyper::Uri;
-use sereno_api::{Role, Status};
+use sereno_api::{Etcd, EtcdMember, Leader, Peer, Role, Status};
+use sereno_log::etcd::{EtcdStatus, MemberStatus};
 use sereno_node::handle;
 use std::sync::Arc;
 
@@ -53,5 +54,57 @@ pub(super) async fn get_status(
         paused_ms: status.paused_ms,
         trim_held: status.trim_held,
         intake: status.intake,
+        leader: status.leader.map(|leader| Leader {
+            node_id: leader.node_id,
+            address: leader.address,
+            epoch: leader.epoch.0,
+        }),
+        leader_heard_ms: status.leader_heard_ms,
+        behind_ms: status.behind_ms,
+        silent_ms: status.silent_ms,
+        peers: status.peers.into_iter().map(peer).collect(),
+        etcd: door.reach.storage.etcd().map(|etcd| etcd_view(&etcd, door.reach.storage.percent())),
     }))
+}
+
+fn peer(peer: handle::Peer) -> Peer {
+    Peer {
+        node_id: peer.node_id,
+        address: peer.address,
+        version: peer.version,
+        level_max: peer.level_max,
+        position: peer.position.0,
+        leader_heard_ms: peer.leader_heard_ms,
+        silent_ms: peer.silent_ms,
+    }
+}
+
+fn etcd_view(status: &EtcdStatus, quota_percent: u64) -> Etcd {
+    let member = |member: &MemberStatus| {
+        let address = member.address.clone();
+        match &member.health {
+            Err(fault) => EtcdMember {
+                address,
+                fault: Some(fault.clone()),
+                version: String::new(),
+                leads: false,
+                db_bytes: 0,
+                db_used_bytes: 0,
+            },
+            Ok(health) => EtcdMember {
+                address,
+                fault: (!health.errors.is_empty()).then(|| health.errors.join("; ")),
+                version: health.version.clone(),
+                leads: health.leads,
+                db_bytes: health.db_bytes,
+                db_used_bytes: health.db_used_bytes,
+            },
+        }
+    };
+    Etcd {
+        quota_percent,
+        no_space: status.no_space(),
+        compaction_error: status.compaction_error.clone(),
+        members: status.members.iter().map(member).collect(),
+    }
 }

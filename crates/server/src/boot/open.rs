@@ -1,0 +1,130 @@
+//! The log that a server serves, and what comes with it.
+
+use super::ServerError;
+use crate::{
+    cluster::{HttpDial, Storage, watch_storage},
+    config::{Config, EtcdConfig, LogEngine},
+};
+use sereno_log::{
+    Log, LogError,
+    etcd::{self, EtcdOptions, EtcdTls, EtcdUrl, EtcdUser},
+    memory::MemoryLog,
+    sqlite,
+};
+use sereno_node::driver::{Secret, Shared};
+use std::{
+    fs::{File, TryLockError},
+    path::Path,
+    sync::Arc,
+};
+use tokio::task::JoinHandle;
+
+/// An open log.
+pub(super) struct Opened {
+    pub(super) log: Arc<dyn Log>,
+    /// Where other nodes share it.
+    pub(super) shared: Option<Shared>,
+    /// Looks at its storage.
+    pub(super) watcher: Option<JoinHandle<()>>,
+    pub(super) storage: Storage,
+    /// Where the log does not lock the data folder itself.
+    pub(super) folder: Option<FolderLock>,
+}
+
+impl Opened {
+    /// One that no other node shares.
+    pub(super) fn alone(log: Arc<dyn Log>) -> Self {
+        Self { log, shared: None, watcher: None, storage: Storage::default(), folder: None }
+    }
+}
+
+/// Opens what the configuration names.
+pub(super) async fn log(config: &Config) -> Result<Opened, ServerError> {
+    match &config.log {
+        LogEngine::Memory => Ok(Opened::alone(Arc::new(MemoryLog::new()))),
+        LogEngine::Sqlite => {
+            let folder = config.data.clone();
+            let open = move || sqlite::open(&folder, sqlite::Options::default());
+            let opened = tokio::task::spawn_blocking(open).await;
+            let opened = opened.map_err(|error| ServerError::Failed(error.to_string()))?;
+            Ok(Opened::alone(Arc::new(opened?)))
+        }
+        LogEngine::Etcd(url) => shared_log(config, url).await,
+    }
+}
+
+async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerError> {
+    let folder = FolderLock::take(&config.data)?;
+    let secret = match &config.cluster_secret_file {
+        Some(path) => {
+            let secret = read("--cluster-secret-file", path)?;
+            let secret = secret.trim_ascii();
+            if secret.len() < 16 {
+                let why = "--cluster-secret-file: a secret has at least 16 bytes";
+                return Err(ServerError::Failed(why.into()));
+            }
+            Secret::new(secret)
+        }
+        None => Secret::new(b""),
+    };
+    let log = Arc::new(etcd::open(url, etcd_options(&config.etcd)?).await?);
+    let storage = Storage::default();
+    let watching = watch_storage(log.clone(), config.etcd.quota, storage.clone());
+    let shared = Shared { presence: Arc::new(log.presence()), dial: Arc::new(HttpDial), secret };
+    Ok(Opened {
+        log,
+        shared: Some(shared),
+        watcher: Some(tokio::spawn(watching)),
+        storage,
+        folder: Some(folder),
+    })
+}
+
+/// How to talk to etcd, with what the files hold.
+pub(crate) fn etcd_options(config: &EtcdConfig) -> Result<EtcdOptions, ServerError> {
+    let user = match (&config.user, &config.password_file) {
+        (Some(name), Some(path)) => {
+            let password = read("--etcd-password-file", path)?;
+            let password = String::from_utf8_lossy(password.trim_ascii()).into_owned();
+            Some(EtcdUser { name: name.clone(), password })
+        }
+        _ => None,
+    };
+    let client = match (&config.cert, &config.key) {
+        (Some(cert), Some(key)) => Some((read("--etcd-cert", cert)?, read("--etcd-key", key)?)),
+        _ => None,
+    };
+    let tls = match &config.ca {
+        Some(ca) => Some(EtcdTls { ca: read("--etcd-ca", ca)?, client, server_name: None }),
+        None => None,
+    };
+    Ok(EtcdOptions { user, tls, compact: config.compact, ..EtcdOptions::default() })
+}
+
+fn read(option: &str, path: &Path) -> Result<Vec<u8>, ServerError> {
+    std::fs::read(path)
+        .map_err(|error| ServerError::Failed(format!("{option}: {}: {error}", path.display())))
+}
+
+/// The data folder of a node whose log is elsewhere: its audit trail is its own.
+pub(super) struct FolderLock(#[expect(dead_code, reason = "held, not read")] File);
+
+impl FolderLock {
+    fn take(dir: &Path) -> Result<Self, ServerError> {
+        let refused =
+            |error| LogError::Storage(format!("the data folder {}: {error}", dir.display()));
+        std::fs::create_dir_all(dir).map_err(refused)?;
+        let path = dir.join("sereno.lock");
+        let file = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(refused)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(LogError::InUse(format!(
+                "another process serves the data folder {}: give each node its own --data",
+                dir.display()
+            ))
+            .into()),
+            Err(TryLockError::Error(error)) => Err(refused(error).into()),
+        }
+    }
+}

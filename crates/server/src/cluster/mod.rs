@@ -1,0 +1,12 @@
+//! A server that shares its log with others: etcd below it, and links to the other nodes.
+
+mod dial;
+mod etcd;
+mod incoming;
+
+pub(crate) use dial::{HttpDial, authority};
+pub(crate) use etcd::{Storage, watch_storage};
+pub(crate) use incoming::{LINK_PATH, Links};
+
+/// What a link asks an HTTP connection to become.
+const PROTOCOL: &str = "sereno-link-1";
