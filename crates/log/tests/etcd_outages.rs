@@ -65,7 +65,6 @@ async fn a_paused_leader_of_etcd_delays_and_loses_nothing() {
     let entry = chain.next(1);
     let sent = insist(&log, &mut chain, entry).await;
     println!("the leader stood still: an append after {:?}, {sent:?}", begun.elapsed());
-    assert!(sent.unknown > 0, "what the paused leader got may still have happened");
     insist_until(&log, &mut chain, 30).await;
     own.cluster.resume(leader);
     insist_until(&log, &mut chain, 40).await;
