@@ -2,6 +2,7 @@
 
 use crate::{
     audit::AuditArgs,
+    cluster::ClusterArgs,
     completions::CompletionsArgs,
     connect::Service,
     demo::WorkerArgs,
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     TokenFloor(TokenFloorArgs),
     Doctor(DoctorArgs),
+    Cluster(ClusterArgs),
     /// Play the story that the service exists for: a paused holder wakes up late, and the fence holds.
     Demo,
     /// Write a script that completes commands in a shell.
@@ -129,6 +131,9 @@ mod tests {
             let uses =
                 ["lock", "locks", "namespace", "audit", "status", "token-floor"].contains(&name);
             assert_eq!(takes, uses, "{name}");
+            if name == "cluster" {
+                continue; // It brings its own.
+            }
             for inner in command.get_subcommands().filter(|it| it.get_name() != "help") {
                 assert!(inner.get_arguments().any(|it| it.get_long() == Some("server")), "{name}");
             }

@@ -5,6 +5,7 @@
 
 mod args;
 mod audit;
+mod cluster;
 mod completions;
 mod connect;
 mod demo;
@@ -54,6 +55,7 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Restore(args) => offline::restore(&args),
         Command::TokenFloor(args) => on_runtime(token_floor::run(args)),
         Command::Doctor(args) => offline::doctor(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Demo => demo::run(),
         Command::Completions(args) => completions::run(&args),
     }

@@ -7,7 +7,7 @@
 mod control;
 mod member;
 mod ports;
-mod process;
+pub mod process;
 mod scratch;
 
 pub use scratch::scratch_folder;

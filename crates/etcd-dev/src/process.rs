@@ -32,7 +32,7 @@ static STARTER: LazyLock<Sender<Request>> = LazyLock::new(|| {
 
 /// `program`, started by a tool of util-linux (every Debian has it) that arranges for its end. Elsewhere only the
 /// destructor ends it.
-pub(crate) fn that_ends_with_us(program: &str) -> Command {
+pub fn that_ends_with_us(program: &str) -> Command {
     let has_tool = cfg!(target_os = "linux")
         && Command::new("setpriv").arg("--version").output().is_ok_and(|it| it.status.success());
     if !has_tool {
@@ -43,7 +43,11 @@ pub(crate) fn that_ends_with_us(program: &str) -> Command {
     command
 }
 
-pub(crate) fn spawn(command: Command) -> Result<Child, Error> {
+/// Starts it, from the one thread that never ends.
+///
+/// # Errors
+/// When the program cannot be started.
+pub fn spawn(command: Command) -> Result<Child, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let (reply, answer) = channel();
     let starter_gone = "the starting thread never ends";
