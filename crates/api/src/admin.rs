@@ -37,3 +37,31 @@ pub struct TokenFloorSet {
     /// The cluster time of this answer.
     pub cluster_time_ms: u64,
 }
+
+/// `POST /v1/admin/raise-level`: from here on all nodes behave by this level. It can only rise, and repeating it does no
+/// harm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RaiseLevelRequest {
+    /// The level: every node that is there has to understand it.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 4294967295u64))]
+    pub level: u32,
+    /// As in acquire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0))]
+    pub born_at: Option<u64>,
+}
+
+/// 200 to raise-level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LevelRaised {
+    /// The level in force.
+    pub level: u32,
+    /// When this answer was decided, in the total order.
+    pub revision: u64,
+    /// The cluster time of this answer.
+    pub cluster_time_ms: u64,
+}

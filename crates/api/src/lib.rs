@@ -30,7 +30,7 @@ pub use acquire::{
     AcquireAllRequest, AcquireRequest, Granted, GrantedAll, GrantedLock, GrantedState, Waiting,
     WaitingState,
 };
-pub use admin::{TokenFloorRequest, TokenFloorSet};
+pub use admin::{LevelRaised, RaiseLevelRequest, TokenFloorRequest, TokenFloorSet};
 pub use audit::{AuditKind, AuditLine, AuditPage};
 pub use code::{ErrorCode, Outcome, RetryWith};
 pub use duration::{DurationError, Millis};

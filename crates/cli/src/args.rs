@@ -11,6 +11,7 @@ use crate::{
     namespace::NamespaceArgs,
     offline::{BackupArgs, DoctorArgs, RestoreArgs},
     own,
+    raise_level::RaiseLevelArgs,
     status::StatusArgs,
     token_floor::TokenFloorArgs,
 };
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     Restore(RestoreArgs),
     TokenFloor(TokenFloorArgs),
+    RaiseLevel(RaiseLevelArgs),
     Doctor(DoctorArgs),
     Cluster(ClusterArgs),
     /// Play the story that the service exists for: a paused holder wakes up late, and the fence holds.
@@ -129,7 +131,8 @@ mod tests {
             let name = command.get_name();
             let takes = command.get_arguments().any(|it| it.get_long() == Some("server"));
             let uses =
-                ["lock", "locks", "namespace", "audit", "status", "token-floor"].contains(&name);
+                ["lock", "locks", "namespace", "audit", "status", "token-floor", "raise-level"]
+                    .contains(&name);
             assert_eq!(takes, uses, "{name}");
             if name == "cluster" {
                 continue; // It brings its own.

@@ -18,6 +18,7 @@ mod offline;
 mod output;
 mod own;
 mod pause;
+mod raise_level;
 mod serve;
 mod status;
 mod token_floor;
@@ -54,6 +55,7 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Backup(args) => offline::backup(&args),
         Command::Restore(args) => offline::restore(&args),
         Command::TokenFloor(args) => on_runtime(token_floor::run(args)),
+        Command::RaiseLevel(args) => on_runtime(raise_level::run(args)),
         Command::Doctor(args) => offline::doctor(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Demo => demo::run(),

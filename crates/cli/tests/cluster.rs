@@ -17,7 +17,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use support::{SERENO, Service, signal};
+use support::{SERENO, Service, sereno, signal, stderr, stdout};
 
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 /// The longest pause that is accepted here, where builds and other tests run beside: L2 is measured apart.
@@ -27,6 +27,7 @@ struct Zones {
     dir: PathBuf,
     etcd: Cluster,
     nodes: [Option<Service>; 3],
+    prefix: &'static str,
 }
 
 impl Zones {
@@ -34,7 +35,7 @@ impl Zones {
         let dir = scratch_folder().unwrap();
         let etcd = Cluster::start(&dir.join("etcd"), Options::default()).unwrap();
         fs::write(dir.join("secret"), "not a secret but long enough").unwrap();
-        let mut zones = Self { dir, etcd, nodes: [None, None, None] };
+        let mut zones = Self { dir, etcd, nodes: [None, None, None], prefix: "test" };
         (0..3).for_each(|zone| zones.start_node(zone));
         zones.leader();
         zones
@@ -53,7 +54,7 @@ impl Zones {
         let mut command = std::process::Command::new(SERENO);
         command
             .args(["serve", "--http", address, "--log-level", "error"])
-            .args(["--node-id", ZONES[zone], "--log", &self.etcd.log_url("test")])
+            .args(["--node-id", ZONES[zone], "--log", &self.etcd.log_url(self.prefix)])
             .arg("--data")
             .arg(self.dir.join(ZONES[zone]))
             .arg("--cluster-secret-file")
@@ -280,4 +281,32 @@ fn whatever_is_killed_or_stopped_costs_a_pause_and_nothing_else() {
             _ => assert_eq!(again["code"], "LEASE_ENDED", "{again}"),
         }
     }
+}
+
+#[test]
+fn a_backup_of_a_log_in_etcd_begins_a_new_one_with_larger_tokens() {
+    let mut zones = Zones::start();
+    let before = decide(&zones.urls(), "acquire", &acquire("kept", "kept-request-2")).1;
+    let (old, new) = (zones.etcd.log_url("test"), zones.etcd.log_url("restored"));
+    let file = zones.dir.join("backup");
+    let file = file.to_str().unwrap();
+    let written = sereno(&["backup", "--log", &old, "--to", file, "--output", "json"]);
+    let written: Value = serde_json::from_str(&stdout(&written)).unwrap();
+    assert_eq!(written["leases"], 1);
+    (0..3).for_each(|zone| zones.kill_node(zone));
+    let restore = ["restore", "--from", file, "--log", &new, "--pause", "1s"];
+    assert!(stdout(&sereno(&restore)).contains("--log etcd://"));
+    let twice = sereno(&restore);
+    assert!(stderr(&twice).contains("there is a log already"), "{twice:?}");
+    zones.prefix = "restored";
+    (0..3).for_each(|zone| {
+        fs::remove_dir_all(zones.dir.join(ZONES[zone])).unwrap();
+        zones.start_node(zone);
+    });
+    zones.leader();
+    let after = decide(&zones.urls(), "acquire", &acquire("other", "other-request-1")).1;
+    assert!(after["fencingToken"].as_u64() > before["fencingToken"].as_u64(), "{after}");
+    // The lease that the backup knows is still that of its holder.
+    let lease = json!({"resource": "kept", "leaseId": before["leaseId"]});
+    assert_eq!(decide(&zones.urls(), "renew", &lease).0, 200);
 }

@@ -9,9 +9,9 @@ use crate::{
 };
 use hyper::Method;
 use sereno_api::{
-    AuditPage, ForceReleaseRequest, ForceReleased, Lock, LockPage, Namespace, NamespacePage,
-    NamespacePut, Policy, PutNamespaceRequest, Reason, ReleaseRequest, Released, Status,
-    TokenFloorRequest, TokenFloorSet,
+    AuditPage, ForceReleaseRequest, ForceReleased, LevelRaised, Lock, LockPage, Namespace,
+    NamespacePage, NamespacePut, Policy, PutNamespaceRequest, RaiseLevelRequest, Reason,
+    ReleaseRequest, Released, Status, TokenFloorRequest, TokenFloorSet,
 };
 
 /// Which held locks to list: oldest grant first.
@@ -186,6 +186,17 @@ impl Client {
         let ask = move |born_at| {
             let request = TokenFloorRequest { request_id: request_id.clone(), floor, born_at };
             Ask::post("/v1/admin/token-floor", &request)
+        };
+        self.core().run_call(ask).await
+    }
+
+    /// Has all nodes behave by this level, which every one that is there has to understand.
+    ///
+    /// # Errors
+    /// As for every call: [`Error`].
+    pub async fn raise_level(&self, level: u32) -> Result<LevelRaised, Error> {
+        let ask = move |born_at| {
+            Ask::post("/v1/admin/raise-level", &RaiseLevelRequest { level, born_at })
         };
         self.core().run_call(ask).await
     }

@@ -1,6 +1,7 @@
 //! `sereno backup`: the whole state at the log's head, as one verified file.
 
 use super::{
+    etcd::EtcdArgs,
     log_failure,
     replay::{Replay, state_of},
 };
@@ -15,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Write a backup of a data folder, also while a service uses it.
+/// Write a backup of a data folder or of a log in etcd, also while a service uses it.
 ///
 /// The log is only read. Its newest snapshot (a saved state) is loaded and what the log has after it is applied
 /// again; the state that this comes to is written, and read back before the file appears under its name. The file
@@ -24,7 +25,9 @@ use std::{
 pub(crate) struct BackupArgs {
     /// The data folder.
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
-    data: PathBuf,
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    etcd: EtcdArgs,
     /// The file to write.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
@@ -52,11 +55,14 @@ pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
         let what = format!("{} exists", args.to.display());
         return Err(Failure::new(what).hint("Name another file, or say --replace."));
     }
-    let log = open_read_only(&args.data).map_err(|error| log_failure(&args.data, &error))?;
-    let state = state_at_head(&log).map_err(|what| {
-        Failure::new(format!("the log cannot be applied again, so nothing was written: {what}"))
-            .hint(format!("Look closer with `sereno doctor --data {}`.", args.data.display()))
-    })?;
+    let state = match (&args.etcd.log, &args.data) {
+        (Some(url), _) => args.etcd.state_at_head(url)?,
+        (None, Some(data)) => {
+            refuse_own_file(data, &args.to)?;
+            state_in(data)?
+        }
+        (None, None) => unreachable!("one of the two is required"),
+    };
     let bytes = verified(&state)?;
     write_atomically(&args.to, &bytes)
         .map_err(|error| Failure::io(&format!("writing {}", args.to.display()), &error))?;
@@ -68,23 +74,55 @@ pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
         revision: state.revision().0,
         leases: state.leases(),
     };
-    args.output.answer(&written, |written| text(&args.data, written))?;
+    args.output.answer(&written, |written| text(args, written))?;
     Ok(0)
 }
 
-fn text(data: &Path, written: &Written) -> String {
-    let trail = sereno_server::audit::folder_in(data);
+/// A backup that replaced a file of the log would be the end of both.
+fn refuse_own_file(data: &Path, to: &Path) -> Result<(), Failure> {
+    let folder = match to.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let (Ok(folder), Ok(data)) = (folder.canonicalize(), data.canonicalize()) else {
+        return Ok(()); // One of them is not there, which is said later.
+    };
+    match folder.starts_with(&data) {
+        true => Err(Failure::new(format!("{} is in the data folder itself", to.display()))
+            .hint("Write the backup somewhere else: it is of use only where the folder is lost.")),
+        false => Ok(()),
+    }
+}
+
+fn state_in(data: &Path) -> Result<State, Failure> {
+    let log = open_read_only(data).map_err(|error| log_failure(data, &error))?;
+    state_at_head(&log).map_err(|what| {
+        Failure::new(format!("the log cannot be applied again, so nothing was written: {what}"))
+            .hint(format!("Look closer with `sereno doctor --data {}`.", data.display()))
+    })
+}
+
+fn text(args: &BackupArgs, written: &Written) -> String {
+    let trail = match &args.data {
+        Some(data) => sereno_server::audit::folder_in(data).display().to_string(),
+        None => "the folder audit of each node".into(),
+    };
+    let again = match &args.etcd.log {
+        Some(_) => "Begin a log anew in etcd with `sereno restore --from {0} --log URL`",
+        None => "Make a new data folder from it with `sereno restore --from {0} --data DIR`",
+    };
+    let again = again.replace("{0}", &written.file.display().to_string());
     format!(
         "{}: the state of log {} at position {} (revision {}, {} leases), in {} bytes, and it reads back the same.\n\
          The audit trail is not in it: copy {} too.\n\
-         Make a new data folder from it with `sereno restore --from {0} --data DIR`.",
+         {again}.",
         written.file.display(),
         written.log_id,
         written.position,
         written.revision,
         written.leases,
         written.bytes,
-        trail.display(),
+        trail,
     )
 }
 

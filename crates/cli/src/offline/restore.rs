@@ -1,6 +1,6 @@
 //! `sereno restore`: a new log that begins with a backup.
 
-use super::{log_failure, wall_us};
+use super::{etcd::EtcdArgs, log_failure, wall_us};
 use crate::{
     failure::Failure,
     output::{Output, human},
@@ -16,7 +16,7 @@ use sereno_core::{
 use sereno_log::{Snapshot, sqlite::create_from_snapshot};
 use std::{fs, path::PathBuf, time::Duration};
 
-/// Make a new data folder from a backup.
+/// Make a new data folder, or a new log in etcd, from a backup.
 ///
 /// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens above all
 /// that were granted before (the wall clock plus 5 minutes), and grants nothing at all for the longest lease that
@@ -29,7 +29,9 @@ pub(crate) struct RestoreArgs {
     from: PathBuf,
     /// The new data folder: missing or empty.
     #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    etcd: EtcdArgs,
     /// Grant nothing for this long from the first start on. [default: the longest lease that the namespaces of the backup allow]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pause: Option<Duration>,
@@ -44,7 +46,8 @@ pub(crate) struct RestoreArgs {
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Restored {
-    data: PathBuf,
+    /// The data folder, or the URL of the log.
+    data: String,
     log_id: String,
     previous_log_id: String,
     position: u64,
@@ -73,9 +76,19 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     };
     let state = backup.restored(LogId(rand::rng().random()), floor, pause_ms);
     let snapshot = Snapshot { head: state.head(), bytes: state.to_snapshot().into() };
-    create_from_snapshot(&args.data, &snapshot).map_err(|error| log_failure(&args.data, &error))?;
+    let made = match (&args.etcd.log, &args.data) {
+        (Some(url), _) => {
+            args.etcd.create(url, &snapshot)?;
+            url.to_string()
+        }
+        (None, Some(data)) => {
+            create_from_snapshot(data, &snapshot).map_err(|error| log_failure(data, &error))?;
+            data.display().to_string()
+        }
+        (None, None) => unreachable!("one of the two is required"),
+    };
     let restored = Restored {
-        data: args.data.clone(),
+        data: made,
         log_id: state.log_id().to_hex(),
         previous_log_id: previous.to_hex(),
         position: state.head().position.0,
@@ -112,12 +125,13 @@ fn text(restored: &Restored) -> String {
             human(ms)
         ),
     };
+    let serve = if restored.data.starts_with("etcd://") { "--node-id ID --log" } else { "--data" };
     format!(
         "{}: a new log, {}, that begins with the state of log {} at position {}, {} leases among it.\n\
          Its fencing tokens start at {}, above all that were granted before.\n\
          {pause}\n\
-         Serve it with `sereno serve --data {0}`.",
-        restored.data.display(),
+         Serve it with `sereno serve {serve} {0}`.",
+        restored.data,
         restored.log_id,
         restored.previous_log_id,
         restored.position,

@@ -3,11 +3,11 @@
 use super::ServerError;
 use crate::{
     cluster::{HttpDial, Storage, watch_storage},
-    config::{Config, EtcdConfig, LogEngine},
+    config::{Config, LogEngine},
 };
 use sereno_log::{
     Log, LogError,
-    etcd::{self, EtcdOptions, EtcdTls, EtcdUrl, EtcdUser},
+    etcd::{self, EtcdUrl},
     memory::MemoryLog,
     sqlite,
 };
@@ -67,7 +67,7 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
         }
         None => Secret::new(b""),
     };
-    let log = Arc::new(etcd::open(url, etcd_options(&config.etcd)?).await?);
+    let log = Arc::new(etcd::open(url, config.etcd.options()?).await?);
     let storage = Storage::default();
     let watching = watch_storage(log.clone(), config.etcd.quota, storage.clone());
     let shared = Shared { presence: Arc::new(log.presence()), dial: Arc::new(HttpDial), secret };
@@ -80,30 +80,8 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
     })
 }
 
-/// How to talk to etcd, with what the files hold.
-pub(crate) fn etcd_options(config: &EtcdConfig) -> Result<EtcdOptions, ServerError> {
-    let user = match (&config.user, &config.password_file) {
-        (Some(name), Some(path)) => {
-            let password = read("--etcd-password-file", path)?;
-            let password = String::from_utf8_lossy(password.trim_ascii()).into_owned();
-            Some(EtcdUser { name: name.clone(), password })
-        }
-        _ => None,
-    };
-    let client = match (&config.cert, &config.key) {
-        (Some(cert), Some(key)) => Some((read("--etcd-cert", cert)?, read("--etcd-key", key)?)),
-        _ => None,
-    };
-    let tls = match &config.ca {
-        Some(ca) => Some(EtcdTls { ca: read("--etcd-ca", ca)?, client, server_name: None }),
-        None => None,
-    };
-    Ok(EtcdOptions { user, tls, compact: config.compact, ..EtcdOptions::default() })
-}
-
-fn read(option: &str, path: &Path) -> Result<Vec<u8>, ServerError> {
-    std::fs::read(path)
-        .map_err(|error| ServerError::Failed(format!("{option}: {}: {error}", path.display())))
+fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, ServerError> {
+    Ok(crate::config::read_file(option, path)?)
 }
 
 /// The data folder of a node whose log is elsewhere: its audit trail is its own.

@@ -1,10 +1,13 @@
 //! What a server can be told. Flags win over the environment, that over the file, that over the defaults.
 
 mod args;
+mod etcd;
 mod file;
 mod size;
 
 pub use args::Args;
+pub use etcd::EtcdConfig;
+pub(crate) use etcd::read_file;
 pub use size::ByteSize;
 
 use sereno_api::{DurationError, Millis};
@@ -63,39 +66,6 @@ pub enum LogEngine {
     Memory,
     /// An etcd cluster, shared with other nodes: one service over several zones.
     Etcd(EtcdUrl),
-}
-
-/// How to talk to etcd, and what to do there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdConfig {
-    /// Whom etcd knows; needs `password_file`.
-    pub user: Option<String>,
-    /// The file with the user's password.
-    pub password_file: Option<PathBuf>,
-    /// The file with the certificates of the authorities that sign the members'; with it, TLS is spoken.
-    pub ca: Option<PathBuf>,
-    /// The file with this client's certificate, where etcd asks for one; needs `key`.
-    pub cert: Option<PathBuf>,
-    /// The file with its key.
-    pub key: Option<PathBuf>,
-    /// Whether etcd's history of more than five minutes is compacted by this service.
-    pub compact: bool,
-    /// etcd's own quota (`--quota-backend-bytes`), which 3.4 does not tell.
-    pub quota: u64,
-}
-
-impl Default for EtcdConfig {
-    fn default() -> Self {
-        Self {
-            user: None,
-            password_file: None,
-            ca: None,
-            cert: None,
-            key: None,
-            compact: true,
-            quota: 2 << 30,
-        }
-    }
 }
 
 /// How log lines are written.
@@ -243,17 +213,7 @@ impl Config {
             }
             None => {}
         }
-        let EtcdConfig { user, password_file, ca, cert, key, .. } = &self.etcd;
-        if user.is_some() != password_file.is_some() {
-            return invalid("--etcd-user", "and --etcd-password-file go together");
-        }
-        if cert.is_some() != key.is_some() {
-            return invalid("--etcd-cert", "and --etcd-key go together");
-        }
-        if cert.is_some() && ca.is_none() {
-            return invalid("--etcd-cert", "needs --etcd-ca: certificates are for TLS");
-        }
-        Ok(())
+        self.etcd.check()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `POST /v1/admin/token-floor`.
+//! `POST /v1/admin/{token-floor, raise-level}`.
 
 use super::{
     Door,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::metrics::{Kind, Mode};
 use axum::extract::State;
-use sereno_api::{TokenFloorRequest, TokenFloorSet};
+use sereno_api::{LevelRaised, RaiseLevelRequest, TokenFloorRequest, TokenFloorSet};
 use sereno_core::{
     command::{Operation, SetTokenFloor},
     outcome::Done,
@@ -51,4 +51,29 @@ pub(super) async fn set_token_floor(
         revision: decided.revision,
         cluster_time_ms: decided.time,
     }))
+}
+
+/// Raises the level by which all nodes behave.
+///
+/// Refused while a node that is there does not understand it: upgrade all of them first. It can only rise.
+#[utoipa::path(
+    post, path = "/v1/admin/raise-level", operation_id = "raiseLevel", tag = "admin",
+    params(super::openapi::TimeoutHeader),
+    request_body = RaiseLevelRequest,
+    responses((status = 200, description = "The level in force.", body = LevelRaised), AdminProblems)
+)]
+pub(super) async fn raise_level(
+    State(door): State<Arc<Door>>,
+    caller: Caller,
+    timeout: Timeout,
+    Json(request): Json<RaiseLevelRequest>,
+) -> Result<Answer<LevelRaised>, Refused> {
+    let (kind, mode, caller) = (Kind::RaiseLevel, Mode::Now, caller.require_admin()?);
+    if request.level == 0 {
+        return Err(Refused::invalid("level", "must be at least 1"));
+    }
+    let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
+    let decided = door.call(asked, Operation::RaiseLevel { level: request.level }).await?;
+    let Done::LevelRaised { level } = decided.done else { mismatch(kind) };
+    Ok(ok(LevelRaised { level, revision: decided.revision, cluster_time_ms: decided.time }))
 }

@@ -68,6 +68,7 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>) -> Result<Response, R
         uptime: door.started.elapsed(),
         log_bytes: log_bytes.ok().and_then(Result::ok).map(|usage| usage.bytes),
         namespaces: namespaces.map(|(samples, _)| samples).unwrap_or_default(),
+        etcd: door.reach.storage.etcd().map(|etcd| (etcd, door.reach.storage.percent())),
         audit_queue: door.audit.as_ref().map(|audit| audit.queued()),
     };
     let text = door.metrics.encode(&present);

@@ -27,6 +27,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(audit::read_audit))
         .routes(routes!(status::get_status))
         .routes(routes!(admin::set_token_floor))
+        .routes(routes!(admin::raise_level))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

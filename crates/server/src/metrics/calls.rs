@@ -25,11 +25,12 @@ pub(crate) enum Kind {
     ForceRelease,
     PutNamespace,
     TokenFloor,
+    RaiseLevel,
     Read,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Acquire,
         Self::AcquireAll,
         Self::Renew,
@@ -39,6 +40,7 @@ impl Kind {
         Self::ForceRelease,
         Self::PutNamespace,
         Self::TokenFloor,
+        Self::RaiseLevel,
         Self::Read,
     ];
 
@@ -53,6 +55,7 @@ impl Kind {
             Self::ForceRelease => "forceRelease",
             Self::PutNamespace => "putNamespace",
             Self::TokenFloor => "tokenFloor",
+            Self::RaiseLevel => "raiseLevel",
             Self::Read => "read",
         }
     }

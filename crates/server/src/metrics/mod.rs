@@ -5,6 +5,7 @@
 //! shown, the rest under one name.
 
 mod calls;
+mod cluster;
 mod door;
 mod events;
 mod hot;

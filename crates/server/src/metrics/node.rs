@@ -16,6 +16,8 @@ pub(crate) struct NodeMetrics {
     appends_failed: Family<[(&'static str, &'static str); 1], Counter>,
     takeover_seconds: Histogram,
     leaderless_seconds: Counter<f64, AtomicU64>,
+    followed_commands: Counter,
+    followed_bytes: Counter,
     rehearsal_seconds: Histogram,
     rehearsals: Family<[(&'static str, &'static str); 1], Counter>,
 }
@@ -29,6 +31,8 @@ impl NodeMetrics {
             appends_failed: Family::default(),
             takeover_seconds: call_seconds(),
             leaderless_seconds: Counter::default(),
+            followed_commands: Counter::default(),
+            followed_bytes: Counter::default(),
             rehearsal_seconds: long_seconds(),
             rehearsals: Family::default(),
         };
@@ -66,6 +70,16 @@ impl NodeMetrics {
             metrics.leaderless_seconds.clone(),
         );
         registry.register(
+            "followed_commands",
+            "Commands of other nodes' entries that this node has applied",
+            metrics.followed_commands.clone(),
+        );
+        registry.register(
+            "followed_bytes",
+            "Bytes of other nodes' entries that this node has applied",
+            metrics.followed_bytes.clone(),
+        );
+        registry.register(
             "rehearsal_seconds",
             "Time of a rehearsal, with its snapshot",
             metrics.rehearsal_seconds.clone(),
@@ -85,6 +99,11 @@ impl Observer for NodeMetrics {
         self.append_seconds.observe(took.as_secs_f64());
         self.batch_commands.observe(commands as f64);
         self.batch_bytes.observe(bytes as f64);
+    }
+
+    fn followed(&self, commands: usize, bytes: usize) {
+        self.followed_commands.inc_by(commands as u64);
+        self.followed_bytes.inc_by(bytes as u64);
     }
 
     fn leads(&self, took: Duration) {

@@ -12,6 +12,7 @@ use sereno_core::{
     names::NamespaceName,
     query::{ListLocks, NamespaceView},
 };
+use sereno_log::etcd::EtcdStatus;
 use sereno_node::handle::{Role, Status};
 use std::{sync::atomic::AtomicU64, time::Duration};
 
@@ -92,6 +93,8 @@ pub(crate) struct Present {
     pub(crate) log_bytes: Option<u64>,
     pub(crate) namespaces: Vec<Sample>,
     pub(crate) audit_queue: Option<u64>,
+    /// What the log's etcd said last, and how much of its quota is used in percent.
+    pub(crate) etcd: Option<(EtcdStatus, u64)>,
 }
 
 pub(super) fn encode(
@@ -101,6 +104,8 @@ pub(super) fn encode(
 ) -> Result<String, std::fmt::Error> {
     let mut now = Registry::with_prefix("sereno");
     node(&mut now, present);
+    let etcd = present.etcd.as_ref().map(|(status, percent)| (status, *percent));
+    super::cluster::encode(&mut now, &present.status, etcd);
     namespaces(&mut now, &present.namespaces);
     hot_resources(&mut now, hot);
     let mut text = String::with_capacity(32 << 10);
@@ -110,13 +115,13 @@ pub(super) fn encode(
     Ok(text)
 }
 
-fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
+pub(super) fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Figure::default();
     gauge.set(value);
     registry.register(name, help, gauge);
 }
 
-fn seconds(ms: u64) -> f64 {
+pub(super) fn seconds(ms: u64) -> f64 {
     Duration::from_millis(ms).as_secs_f64()
 }
 
