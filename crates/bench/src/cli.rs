@@ -8,6 +8,7 @@ use crate::{
     peers::{self, PeersArgs},
     report::print,
     snapshot_impact::{self, SnapshotImpactArgs},
+    takeover::{self, TakeoverArgs},
 };
 use clap::{Parser, Subcommand};
 
@@ -37,6 +38,8 @@ pub enum Command {
     SnapshotImpact(SnapshotImpactArgs),
     #[allow(missing_docs)]
     Memory(MemoryArgs),
+    #[allow(missing_docs)]
+    Takeover(TakeoverArgs),
 }
 
 /// Carries a command out and writes its result; false: a bound was missed.
@@ -62,6 +65,11 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
         }
         Command::SnapshotImpact(args) => {
             let report = snapshot_impact::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Takeover(args) => {
+            let report = takeover::run(args).await?;
             print(&report, args.output)?;
             Ok(report.met || !args.check)
         }

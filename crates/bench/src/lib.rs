@@ -12,5 +12,6 @@ pub mod process;
 pub mod report;
 pub mod snapshot_impact;
 pub mod stats;
+pub mod takeover;
 pub mod target;
 pub mod wire;

@@ -62,6 +62,24 @@ impl ServeArgs {
         folder: &Path,
         args: &[String],
     ) -> Result<Served, Error> {
+        let log = match engine {
+            Engine::Sqlite => "sqlite",
+            Engine::Memory => "memory",
+        };
+        self.serve_on(log, "127.0.0.1:0", folder, args).await
+    }
+
+    /// The same with the log named, and the address to listen on.
+    ///
+    /// # Errors
+    /// There is no such program, or it does not come up.
+    pub async fn serve_on(
+        &self,
+        log: &str,
+        http: &str,
+        folder: &Path,
+        args: &[String],
+    ) -> Result<Served, Error> {
         let mut command = Command::new(find_sereno(self.sereno.as_deref())?);
         // The run decides alone: nothing of the caller's own settings.
         for (name, _) in std::env::vars_os() {
@@ -69,11 +87,7 @@ impl ServeArgs {
                 command.env_remove(name);
             }
         }
-        let log = match engine {
-            Engine::Sqlite => "sqlite",
-            Engine::Memory => "memory",
-        };
-        command.args(["serve", "--http", "127.0.0.1:0", "--log", log, "--data"]);
+        command.args(["serve", "--http", http, "--log", log, "--data"]);
         command.arg(folder.join("data")).args(args).args(&self.serve_arg);
         let mut child = Child::start("sereno", command, folder)?;
         let line = child.line(START_TIMEOUT)?;

@@ -7,7 +7,10 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use hyper::{HeaderMap, header::CONTENT_TYPE};
+use hyper::{
+    HeaderMap,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
 use serde::de::DeserializeOwned;
 use sereno_api::{ErrorCode, Object, RetryWith};
 use sereno_core::limits;
@@ -50,15 +53,31 @@ struct Collected<'a> {
     _share: Option<SemaphorePermit<'a>>,
 }
 
-/// Only JSON: what a web form can send by itself is refused, wherever the form stands.
+/// Only JSON in UTF-8, as it is: what a web form can send by itself is refused, wherever the form stands.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let essence = given.split(';').next().unwrap_or("").trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
+    let unsupported = |detail| Err(Refused::new(ErrorCode::UnsupportedMediaType, detail));
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let given = types.next().and_then(|value| value.to_str().ok()).unwrap_or("");
+    let (essence, parameters) = given.split_once(';').unwrap_or((given, ""));
+    let charset = parameters.split(';').map(str::trim).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.eq_ignore_ascii_case("charset").then(|| value.trim_matches('"'))
+    });
+    let is_json = essence.trim().eq_ignore_ascii_case("application/json");
+    if !is_json
+        || types.next().is_some()
+        || charset.is_some_and(|it| !it.eq_ignore_ascii_case("utf-8"))
+    {
+        let detail =
+            format!("the header Content-Type must be application/json (UTF-8), once, is {given:?}");
+        return unsupported(detail);
     }
-    let detail = format!("the header Content-Type must be application/json, is {given:?}");
-    Err(Refused::new(ErrorCode::UnsupportedMediaType, detail))
+    match headers.get(CONTENT_ENCODING) {
+        Some(encoding) if encoding.as_bytes() != b"identity" => {
+            unsupported("a body must not be encoded: leave the header Content-Encoding out".into())
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn read(body: Body, bodies: &Bodies) -> Result<Collected<'_>, Refused> {
@@ -197,6 +216,26 @@ mod tests {
         assert_eq!(field_of::<PutNamespaceRequest>(policy).0, "policy");
         let memory = r#"{"expectedVersion":0,"policy":{"replyMemory":["90s","5m",10]}}"#;
         assert_eq!(field_of::<PutNamespaceRequest>(memory).0, "policy.replyMemory");
+    }
+
+    #[test]
+    fn what_is_said_of_a_body_has_to_be_so() {
+        let check = |headers: &[(&'static str, &str)]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(*name, value.parse().unwrap());
+            }
+            check_content_type(&map).is_ok()
+        };
+        let json = ("content-type", "application/json");
+        assert!(check(&[json]));
+        assert!(check(&[("content-type", "Application/JSON; charset=\"UTF-8\"")]));
+        assert!(check(&[json, ("content-encoding", "identity")]));
+        assert!(!check(&[]));
+        assert!(!check(&[json, json]));
+        assert!(!check(&[("content-type", "application/json; charset=utf-16")]));
+        assert!(!check(&[("content-type", "text/plain")]));
+        assert!(!check(&[json, ("content-encoding", "gzip")]));
     }
 
     #[tokio::test]

@@ -46,9 +46,13 @@ impl<S: Sync> FromRequestParts<S> for Timeout {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let arrived = Instant::now();
-        let Some(value) = parts.headers.get(HEADER) else {
+        let mut values = parts.headers.get_all(HEADER).iter();
+        let Some(value) = values.next() else {
             return Ok(Self { arrived, length: DEFAULT });
         };
+        if values.next().is_some() {
+            return Err(Refused::invalid("Sereno-Timeout", "must be there once"));
+        }
         let text = value.to_str().map_err(|_| Refused::invalid("Sereno-Timeout", "is not text"))?;
         let millis: Millis =
             text.parse().map_err(|error| Refused::invalid("Sereno-Timeout", error))?;

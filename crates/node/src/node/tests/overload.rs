@@ -186,3 +186,43 @@ fn waiters_beyond_the_policy_are_decided_by_the_log() {
         assert_eq!(world.waiting(id).place, n);
     }
 }
+
+/// A memory log of 5 ms an append, and twice as many calls as it can carry out: as many are carried out as with
+/// just enough, nobody's renewal or release is among the refused, and the refused are told when to come again.
+#[test]
+fn at_twice_the_capacity_goodput_stays_at_the_capacity() {
+    const TICKS: u64 = 100;
+    const TICK_MS: u64 = 5;
+    const PER_TICK: u64 = limits::BATCH_COMMANDS_MAX as u64;
+    const HOLDERS: u64 = 50;
+    let mut world = World::leading();
+    world.latency_ns = TICK_MS * 1_000_000;
+    for n in 0..HOLDERS {
+        world.queue(acquire(&format!("held-{n}"), n));
+    }
+    world.run(50);
+    let (mut acquires, mut kept) = (Vec::new(), Vec::new());
+    for tick in 0..TICKS {
+        for n in 0..2 * PER_TICK {
+            let n = 1_000_000 + tick * 2 * PER_TICK + n;
+            acquires.push(world.queue(acquire(&format!("r-{n}"), n).within(500)));
+        }
+        kept.push(
+            world.queue(renew(&format!("held-{}", tick % (HOLDERS / 2)), tick % (HOLDERS / 2))),
+        );
+        if tick >= TICKS / 2 && tick % 2 == 0 {
+            let n = HOLDERS / 2 + (tick - TICKS / 2) / 2;
+            kept.push(world.queue(release(&format!("held-{n}"), n)));
+        }
+        world.run(TICK_MS);
+    }
+    world.run(200);
+    let is_done = |id: &&_| matches!(world.replies[*id], crate::handle::Reply::Decided(_));
+    let done = acquires.iter().filter(is_done).count() as u64;
+    let capacity = TICKS * PER_TICK;
+    assert!(done * 100 >= capacity * 95, "{done} of {capacity} that could be carried out");
+    for id in acquires.iter().filter(|id| !is_done(id)) {
+        assert!((50..=5_000).contains(&overloaded_ms(world.undecided(*id))));
+    }
+    assert!(kept.iter().all(|id| is_done(&id)), "renewals and releases survive");
+}
