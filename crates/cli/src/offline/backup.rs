@@ -1,7 +1,7 @@
 //! `sereno backup`: the whole state at the log's head, as one verified file.
 
 use super::{
-    log_failure,
+    exists, log_failure,
     replay::{Replay, state_of},
 };
 use crate::{failure::Failure, output::Output};
@@ -52,6 +52,7 @@ pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
         let what = format!("{} exists", args.to.display());
         return Err(Failure::new(what).hint("Name another file, or say --replace."));
     }
+    exists(&args.data).map_err(|what| Failure::new(format!("{}: {what}", args.data.display())))?;
     let log = open_read_only(&args.data).map_err(|error| log_failure(&args.data, &error))?;
     let state = state_at_head(&log).map_err(|what| {
         Failure::new(format!("the log cannot be applied again, so nothing was written: {what}"))
