@@ -180,7 +180,7 @@ fn plain_sentence(kind: Kind, code: Code) -> String {
             "nobody holds the resource with that token".into()
         }
         Code::NotHolder => "no such lease on this resource is known".into(),
-        Code::Abandoned => "this requestId was abandoned; it is never granted".into(),
+        Code::Abandoned => "this requestId was abandoned, and is not granted".into(),
         Code::RequestIdReused => "this requestId was used before, with other content".into(),
         other => wire::code(other).title().into(),
     }
