@@ -359,7 +359,7 @@ fn wrong_usage_exits_with_2_whoever_finds_it() {
         (&["namespace", "set", "Pay Ments"], "<NAME>': has 'P'"),
         (&["namespace", "set", "n", "--max-leases", "many"], "must be a whole number"),
         (&["namespace", "set", "n", "--requests-per-second", "many"], "must be a whole number"),
-        (&["audit", "--from", "-1"], "--from"),
+        (&["audit", "--from", "first"], "must be a whole number"),
         (&["locks", "release", "a", "--lease-id", "abc"], "must be the leaseId of a grant"),
         (&["locks", "force-release", "a", "--reason", "r"], "--whoever-holds-it"),
         (&["locks", "force-release", "a", "--token", "x", "--reason", "r"], "a whole number"),
