@@ -125,7 +125,7 @@ pub struct Granted {
     pub state: GrantedState,
     /// The locked resource.
     pub resource: String,
-    /// Under what a guard remembers the highest token: `namespace/lock/resource`.
+    /// Under what a fence guard remembers the highest token: `namespace/lock/resource`.
     pub fence_key: String,
     /// Proves the ownership. A secret.
     pub lease_id: String,

@@ -38,7 +38,8 @@ pub enum LockState {
 pub struct LockHolder {
     /// In its own words.
     pub owner: String,
-    /// As authenticated; empty: anonymous.
+    /// As authenticated; absent: anonymous.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub caller: String,
     /// Its token.
     pub fencing_token: u64,
@@ -85,7 +86,7 @@ pub struct Lock {
     pub state: LockState,
     /// The resource.
     pub resource: String,
-    /// Under what a guard remembers the highest token.
+    /// Under what a fence guard remembers the highest token.
     pub fence_key: String,
     /// Who has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +115,7 @@ pub struct Lock {
 pub struct LockRow {
     /// The resource.
     pub resource: String,
-    /// Under what a guard remembers the highest token.
+    /// Under what a fence guard remembers the highest token.
     pub fence_key: String,
     /// Who has it.
     pub holder: LockHolder,

@@ -11,7 +11,7 @@ pub(crate) struct AuditArgs {
     #[command(flatten)]
     service: Service,
     /// The number of the first line.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = values::whole)]
     from: u64,
     /// So many lines at most. [default: all there are]
     #[arg(long, value_name = "COUNT", value_parser = values::count(u64::MAX))]

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 /// It was refused, or failed, or damage was found.
 pub(crate) const FAILED: u8 = 1;
+/// The command line makes no sense: clap's own code.
+pub(crate) const USAGE: u8 = 2;
 /// The service could not be reached, or did not say what became of the call.
 pub(crate) const UNREACHABLE: u8 = 3;
 /// `doctor`: it could not be examined, so nothing is known about it.

@@ -1,7 +1,14 @@
 //! What goes to standard error when something did not work: what happened, and what to do.
 
-use crate::{exit, output::note, wording};
-use sereno_client::{Error, api::ErrorCode};
+use crate::{
+    exit,
+    output::{Format, note, note_json},
+    wording,
+};
+use sereno_client::{
+    Error,
+    api::{ErrorCode, Problem},
+};
 use std::fmt;
 
 /// A command that did not work, with its exit code.
@@ -13,16 +20,27 @@ pub(crate) struct Failure {
     pub hint: Option<String>,
     /// The exit code.
     pub exit: u8,
+    /// Of a call that the service refused: its problem document, for programs.
+    pub problem: Option<Box<Problem>>,
 }
 
 impl Failure {
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: None, exit: exit::FAILED }
+        Self { what: what.into(), hint: None, exit: exit::FAILED, problem: None }
     }
 
     /// The reader of standard output has gone: there is nothing more to do, and nothing to complain about.
     pub(crate) fn silent() -> Self {
-        Self { what: String::new(), hint: None, exit: 0 }
+        Self { exit: 0, ..Self::new("") }
+    }
+
+    /// The command line makes no sense.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(what).exit(exit::USAGE)
+    }
+
+    pub(crate) fn problem(self, problem: Problem) -> Self {
+        Self { problem: Some(Box::new(problem)), ..self }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
@@ -38,10 +56,12 @@ impl Failure {
         Self::new(format!("{doing}: {error}"))
     }
 
-    /// Writes it to standard error.
-    pub(crate) fn print(&self) {
-        if !self.what.is_empty() {
-            note(&self.to_string());
+    /// Writes it to standard error: for programs the problem document where there is one.
+    pub(crate) fn print(&self, format: Format) {
+        match (&self.problem, format) {
+            (Some(problem), Format::Json) => note_json(problem),
+            _ if self.what.is_empty() => {}
+            _ => note(&self.to_string()),
         }
     }
 }
@@ -61,7 +81,9 @@ impl From<Error> for Failure {
         let failure = Self::new(error.to_string());
         match &error {
             Error::Refused(problem) => {
-                let failure = Self::new(format!("{}: {}", problem.code, wording::detail(problem)));
+                let failure = Self::new(format!("{}: {}", problem.code, wording::detail(problem)))
+                    .exit(exit_for(problem.code))
+                    .problem((**problem).clone());
                 match hint_for(problem.code) {
                     Some(hint) => failure.hint(hint),
                     None => failure,
@@ -71,8 +93,17 @@ impl From<Error> for Failure {
             Error::Unknown(_) => failure
                 .exit(exit::UNREACHABLE)
                 .hint("It may have been carried out: look before you repeat it."),
+            Error::Invalid(_) => failure.exit(exit::USAGE),
             _ => failure,
         }
+    }
+}
+
+/// What breaks a rule of the interface breaks one of the command line.
+fn exit_for(code: ErrorCode) -> u8 {
+    match code {
+        ErrorCode::InvalidArgument => exit::USAGE,
+        _ => exit::FAILED,
     }
 }
 
@@ -106,7 +137,7 @@ fn hint_for(code: ErrorCode) -> Option<&'static str> {
             "The namespace wants resources that check tokens: use --fencing enforced."
         }
         ErrorCode::Overloaded | ErrorCode::LimitReached | ErrorCode::QueueFull => {
-            "Try again later, or raise the namespace's limit."
+            "Try again later, or raise the namespace's limit with `sereno namespace set`."
         }
         _ => return None,
     })
@@ -115,7 +146,6 @@ fn hint_for(code: ErrorCode) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sereno_client::api::Problem;
 
     #[test]
     fn a_refusal_says_its_code_what_happened_and_what_to_do() {
@@ -126,6 +156,14 @@ mod tests {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(failure.exit, exit::FAILED);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_wrong_usage_whoever_finds_it() {
+        let rule = Problem::new(ErrorCode::InvalidArgument, "leaseTtl: must be 1s to 1h, is 2h");
+        for error in [Error::Refused(Box::new(rule)), Error::Invalid("no server".into())] {
+            assert_eq!(Failure::from(error).exit, exit::USAGE);
+        }
     }
 
     #[test]

@@ -26,19 +26,24 @@ mod values;
 mod wording;
 
 use args::{Cli, Command, Helper};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
+use output::Format;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let result = match Helper::asked_for() {
-        Some(helper) => help(helper),
-        None => run(Cli::parse()),
+    let (format, result) = match Helper::asked_for() {
+        Some(helper) => (Format::Text, help(helper)),
+        None => {
+            let matches = Cli::command().get_matches();
+            let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+            (Format::told(&matches), run(cli))
+        }
     };
     match result {
         Ok(code) => exit::with(code),
         Err(failure) => {
-            failure.print();
+            failure.print(format);
             exit::with(failure.exit)
         }
     }

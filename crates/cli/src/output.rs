@@ -1,7 +1,7 @@
 //! Standard output: text for people, JSON for programs.
 
 use crate::failure::Failure;
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, ValueEnum};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -12,6 +12,18 @@ pub(crate) enum Format {
     Text,
     /// For programs: the fields of the HTTP interface.
     Json,
+}
+
+impl Format {
+    /// What the command was told, however deep it is; text where it has no such option.
+    pub(crate) fn told(matches: &ArgMatches) -> Self {
+        let mut innermost = matches;
+        while let Some((_, inner)) = innermost.subcommand() {
+            innermost = inner;
+        }
+        let told = innermost.try_get_one::<Self>("format").ok().flatten();
+        told.copied().unwrap_or(Self::Text)
+    }
 }
 
 /// The option of commands that have an answer.
@@ -68,6 +80,13 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
 /// A line for people on standard error. If nobody can read it any more that is no reason to stop.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "sereno: {text}");
+}
+
+/// The same for programs: one line of JSON.
+pub(crate) fn note_json<T: Serialize>(value: &T) {
+    if let Ok(line) = serde_json::to_string(value) {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
 }
 
 /// Columns as wide as their widest cell; the last one is not padded.

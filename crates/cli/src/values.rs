@@ -1,13 +1,57 @@
 //! How values are written on the command line.
 
-use clap::builder::RangedU64ValueParser;
 use sereno_client::api::Millis;
-use sereno_core::limits;
+use sereno_core::{limits, names};
 use std::time::Duration;
 
 /// A whole number from 1 to `max`.
-pub(crate) fn count(max: u64) -> RangedU64ValueParser<u64> {
-    RangedU64ValueParser::new().range(1..=max)
+pub(crate) fn count(max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    number(1, max)
+}
+
+/// A whole number in this range.
+pub(crate) fn number(
+    min: u64,
+    max: u64,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    move |text| {
+        let number = whole(text)?;
+        match (min..=max).contains(&number) {
+            true => Ok(number),
+            false if max == u64::MAX => Err(format!("must be at least {min}")),
+            false => Err(format!("must be {min} to {max}")),
+        }
+    }
+}
+
+/// Any whole number.
+pub(crate) fn whole(text: &str) -> Result<u64, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(number) if is_number => Ok(number),
+        _ if is_number => Err(format!("must not be above {}", u64::MAX)),
+        _ => Err("must be a whole number, in digits only".into()),
+    }
+}
+
+/// A name of a lock. The service has the same rule; here it is told without one.
+pub(crate) fn resource(text: &str) -> Result<String, String> {
+    names::ResourceName::new(text).map(|_| text.into())
+}
+
+/// A name of a namespace.
+pub(crate) fn namespace(text: &str) -> Result<String, String> {
+    names::NamespaceName::new(text).map(|_| text.into())
+}
+
+/// Who asks, in words for people.
+pub(crate) fn owner(text: &str) -> Result<String, String> {
+    names::Owner::new(text).map(|_| text.into())
+}
+
+/// Why an operator acts.
+pub(crate) fn reason(text: &str) -> Result<String, String> {
+    names::Reason::new(text).map(|_| text.into())
 }
 
 /// One whole number and one unit: `500ms`, `30s`, `2m`, `1h`.
@@ -45,6 +89,26 @@ mod tests {
     fn waits_have_an_end() {
         assert_eq!(wait("10m"), Ok(Duration::from_secs(600)));
         assert!(wait("601s").unwrap_err().contains("at most 10m"));
+    }
+
+    #[test]
+    fn numbers_are_told_in_plain_words() {
+        assert_eq!(number(0, 5)("5"), Ok(5));
+        for (text, said) in
+            [("six", "whole number"), ("-1", "digits"), ("+1", "digits"), ("", "digits")]
+        {
+            assert!(whole(text).unwrap_err().contains(said), "{text}");
+        }
+        assert!(number(1, 5)("6").unwrap_err().contains("1 to 5"));
+        assert!(count(u64::MAX)("0").unwrap_err().contains("at least 1"));
+        assert!(whole("99999999999999999999").unwrap_err().contains("above"));
+    }
+
+    #[test]
+    fn names_are_checked_as_the_service_does() {
+        assert!(resource("orders/42").is_ok());
+        assert!(resource("a b").unwrap_err().contains("' '"));
+        assert!(namespace("Pay Ments").unwrap_err().contains("'P'"));
     }
 
     #[test]

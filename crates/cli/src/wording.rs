@@ -1,7 +1,7 @@
 //! The service speaks of fields of its interface and of milliseconds; people at a shell know options and `30s`.
 
 use crate::output::human;
-use sereno_client::api::{Millis, Problem};
+use sereno_client::api::{ErrorCode, Millis, Problem};
 
 /// Fields, and the options that set them.
 const OPTIONS: [(&str, &str); 18] = [
@@ -60,12 +60,28 @@ pub(crate) fn spelled(duration: Millis) -> String {
 /// What a problem says, in the words of the command line.
 pub(crate) fn detail(problem: &Problem) -> String {
     let text = in_durations(&problem.detail, problem.field.as_deref());
-    let text = named_options(&text);
+    let text = match problem.code {
+        // A limit is the namespace's, and no option of the command that has met it.
+        ErrorCode::LimitReached => of_the_namespace(&text),
+        _ => named_options(&text),
+    };
     let field = problem.field.as_deref().unwrap_or_default();
     let option = FIELDS.iter().find(|(name, _)| *name == field);
     match option.and_then(|(name, option)| Some((option, text.strip_prefix(*name)?))) {
         Some((option, rest)) => format!("{option}{rest}"),
         None => text,
+    }
+}
+
+/// `maxLeases: 10 are in use` names what `sereno namespace set` calls max-leases.
+fn of_the_namespace(text: &str) -> String {
+    let named =
+        OPTIONS.iter().find_map(|(field, option)| Some((option, text.strip_prefix(field)?)));
+    match named {
+        Some((option, rest)) => {
+            format!("the namespace's {}{rest}", option.trim_start_matches('-'))
+        }
+        None => text.into(),
     }
 }
 
@@ -140,7 +156,6 @@ fn by_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sereno_client::api::ErrorCode;
 
     fn said(field: Option<&str>, text: &str) -> String {
         let mut problem = Problem::new(ErrorCode::InvalidArgument, text);
@@ -211,9 +226,10 @@ mod tests {
                 "maxHold is used up: the ownership ends in 1200 ms, and cannot be renewed",
                 "--max-hold is used up: the ownership ends in 1.2s, and cannot be renewed",
             ),
-            (None, "maxLeases: 10 are in use.", "--max-leases: 10 are in use."),
         ] {
             assert_eq!(said(field, wire), spoken);
         }
+        let limit = Problem::new(ErrorCode::LimitReached, "maxLeases: 10 are in use");
+        assert_eq!(detail(&limit), "the namespace's max-leases: 10 are in use");
     }
 }

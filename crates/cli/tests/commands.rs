@@ -30,6 +30,7 @@ fn a_lock_is_seen_from_the_inside_and_gone_afterwards() {
     let (json, token) = seen.trim().rsplit_once('\n').unwrap();
     let lock: Value = serde_json::from_str(json).unwrap();
     assert_eq!(lock["state"], "held");
+    assert_eq!(lock["namespace"], "default");
     assert_eq!(lock["holder"]["owner"], "tester");
     assert_eq!(lock["holder"]["labels"], json!({"k": "v"}));
     assert_eq!(lock["holder"]["fencingToken"].to_string(), token);
@@ -60,7 +61,7 @@ fn a_held_lock_is_listed_skipped_waited_for_and_handed_over() {
     BufReader::new(first.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
 
     let rows = service.json(&["locks", "ls"]);
-    assert_eq!(rows[0]["resource"], "x");
+    assert_eq!((&rows[0]["resource"], &rows[0]["namespace"]), (&json!("x"), &json!("default")));
     assert!(service.text(&["locks", "ls", "x"]).contains("RESOURCE"));
     assert_eq!(service.json(&["locks", "ls", "y"]), json!([]));
     assert_eq!(service.run(&["lock", "x", "--", "true"]).status.code(), Some(120));
@@ -118,6 +119,10 @@ fn a_lease_is_released_by_its_secret() {
     let release = ["locks", "release", "x", "--lease-id", lease_id];
     assert_eq!(service.json(&release), json!({"released": true}));
     assert_eq!(service.run(&release).status.code(), Some(1), "it says that it did nothing");
+    let stranger = service.run(&["locks", "release", "x", "--lease-id", &"0".repeat(32)]);
+    assert_eq!(stranger.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&stranger.stdout).into_owned();
+    assert!(said.contains("no such lease of x is known"), "{said}");
 }
 
 #[test]
@@ -255,7 +260,7 @@ fn a_list_of_nothing_is_refused_before_it_is_asked_for() {
     for arguments in [&["locks", "ls", "--limit", "0"], &["locks", "ls", "--limit", "1000001"]] {
         let output = sereno(arguments);
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains("1..=1000000"), "{output:?}");
+        assert!(stderr(&output).contains("must be 1 to 1000000"), "{output:?}");
     }
     assert_eq!(sereno(&["audit", "--limit", "0"]).status.code(), Some(2));
 }
@@ -315,9 +320,12 @@ fn the_status_and_the_floor() {
     assert!(service.text(&["status"]).contains("serves        yes"));
     let token = || locked(&service, "a", "echo $SERENO_TOKEN").trim().parse::<u64>().unwrap();
     let floor = token() + 1_000_000_000;
-    service.text(&["token-floor", "--set", &floor.to_string()]);
+    let raised = service.json(&["token-floor", "--set", &floor.to_string()]);
+    assert_eq!((&raised["changed"], &raised["floor"]), (&json!(true), &json!(floor)));
     assert!(token() >= floor);
     let lower = service.text(&["token-floor", "--set", &(floor - 5_000).to_string()]);
+    let unchanged = service.json(&["token-floor", "--set", "5"]);
+    assert_eq!((&unchanged["changed"], unchanged["floor"].is_u64()), (&json!(false), true));
     let stays = lower.strip_prefix("the floor stays at ").unwrap_or_else(|| panic!("{lower}"));
     let stays: u64 = stays.split(',').next().unwrap().parse().unwrap();
     assert!(stays > floor && token() >= stays, "{lower}");
@@ -331,7 +339,95 @@ fn without_a_service_commands_say_what_to_do() {
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr(&output).contains("sereno serve"), "{output:?}");
     let output = sereno(&["status", "--server", "localhost:7480"]);
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("http://"), "{output:?}");
+}
+
+#[test]
+fn wrong_usage_exits_with_2_whoever_finds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    for (arguments, said) in [
+        (&["lock", "a", "--server", "127.0.0.1:7480", "--", "true"][..], "http://"),
+        (&["lock", "a b", "--", "true"], "' ' at byte 1"),
+        (&["lock", "a", "--namespace", "Pay", "--", "true"], "'P' at byte 0"),
+        (
+            &["lock", "a", "--hold-at-least", "1m", "--max-hold", "30s", "--", "true"],
+            "--hold-at-least 1m is longer than --max-hold 30s",
+        ),
+        (&["lock", "a", "--output", "json", "--", "true"], "has no --output"),
+        (&["namespace", "set", "Pay Ments"], "<NAME>': has 'P'"),
+        (&["namespace", "set", "n", "--max-leases", "many"], "must be a whole number"),
+        (&["namespace", "set", "n", "--requests-per-second", "many"], "must be a whole number"),
+        (&["audit", "--from", "first"], "must be a whole number"),
+        (&["locks", "release", "a", "--lease-id", "abc"], "must be the leaseId of a grant"),
+        (&["locks", "force-release", "a", "--reason", "r"], "--whoever-holds-it"),
+        (&["locks", "force-release", "a", "--token", "x", "--reason", "r"], "a whole number"),
+        (&["serve", "--data", data, "--http", "0.0.0.0:0"], "--insecure"),
+        (&["serve", "--data", data, "--http", "127.0.0.1:0", "--log-level", "loud"], "--log-level"),
+        (&["serve", "--config", "/nowhere/sereno.toml"], "/nowhere/sereno.toml"),
+    ] {
+        let output = sereno(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(stderr(&output).contains(said), "{arguments:?}: {output:?}");
+    }
+    // What only the service knows.
+    let (_folder, service) = service();
+    for arguments in [
+        &["lock", "a", "--ttl", "2h", "--", "true"][..],
+        &["namespace", "set", "n", "--lock-delay", "2m"],
+    ] {
+        let output = service.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains("INVALID_ARGUMENT: --"), "{output:?}");
+    }
+}
+
+#[test]
+fn programs_get_the_problem_of_a_refused_call() {
+    let (_folder, service) = service();
+    let problem = |arguments: &[&str]| -> Value {
+        let output = service.run(&[arguments, &["--output", "json"]].concat());
+        assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+        serde_json::from_str(&stderr(&output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let nobody = problem(&["locks", "force-release", "x", "--token", "5", "--reason", "r"]);
+    assert_eq!((&nobody["code"], &nobody["status"]), (&json!("NOT_HOLDER"), &json!(409)));
+    assert_eq!(nobody["outcome"], "notApplied");
+    assert_eq!(problem(&["locks", "ls", "--namespace", "nope"])["code"], "NOT_FOUND");
+    let conflict = problem(&["namespace", "set", "default", "--expected-version", "7"]);
+    assert_eq!(
+        (&conflict["code"], conflict["currentVersion"].is_number()),
+        (&json!("VERSION_CONFLICT"), true)
+    );
+}
+
+#[test]
+fn a_watch_of_a_namespace_that_is_not_there_says_so() {
+    let (_folder, service) = service();
+    let output = service.run(&["locks", "watch", "--namespace", "nope"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("NOT_FOUND"), "{output:?}");
+}
+
+#[test]
+fn help_is_a_command_too() {
+    for (arguments, said) in [
+        (&["help", "lock"][..], "SERENO_TOKEN"),
+        (&["help", "locks", "ls"], "--limit"),
+        (&["locks", "help", "get"], "--namespace"),
+    ] {
+        assert!(stdout(&sereno(arguments)).contains(said), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_limit_is_the_namespaces_and_no_option_of_lock() {
+    let (_folder, service) = service();
+    service.text(&["namespace", "set", "n", "--max-leases", "0"]);
+    let output = service.run(&["lock", "a", "--namespace", "n", "--", "true"]);
+    let said = stderr(&output);
+    assert!(said.contains("the namespace's max-leases: 0") && !said.contains("--max"), "{said}");
 }
 
 #[test]

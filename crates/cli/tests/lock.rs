@@ -473,6 +473,29 @@ fn hold_at_least_keeps_the_lock_after_a_quick_command() {
 }
 
 #[test]
+fn a_namespaces_longest_hold_that_cuts_hold_at_least_is_named() {
+    let begun = Instant::now();
+    let scene = Scene::new(move |asked| {
+        let left = 1_500_u64.saturating_sub(u64::try_from(begun.elapsed().as_millis()).unwrap());
+        match asked.path.as_str() {
+            ACQUIRE => granted(asked, 7, 1_000),
+            RENEW if left > 1_000 => renewed(asked, 1_000),
+            RENEW => not_renewed(asked, "MAX_HOLD_REACHED", &json!({"finalDeadlineInMs": left})),
+            _ => released(),
+        }
+    });
+    let output = scene.run(&["--hold-at-least", "10s"], "exit 4");
+    assert_eq!(code(&output), 4, "the command was done");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("and not for 10s") && said.contains("the namespace's max-hold"),
+        "{said}"
+    );
+    assert!(!said.contains("(released)"), "{said}");
+}
+
+#[test]
 fn usage_is_explained() {
     let run = |arguments: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_sereno")).args(arguments).output().unwrap()

@@ -108,9 +108,10 @@ fn what_is_no_backup_is_not_restored() {
     fs::write(&file, "not a backup").unwrap();
     let output = sereno(&["restore", "--from", text(&file), "--data", text(&new)]);
     assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is no backup of Sereno"), "{output:?}");
     assert!(!new.exists());
     let output = sereno(&["backup", "--data", text(&new), "--to", text(&file), "--replace"]);
-    assert!(stderr(&output).contains("no log"), "{output:?}");
+    assert!(stderr(&output).contains("the folder does not exist"), "{output:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "not a backup");
 }
 
@@ -300,10 +301,41 @@ fn a_damaged_line_is_not_given_out() {
     assert!(!out.contains("somebody-else-entirely"), "{out}");
     assert!(!shown.status.success() && errors.contains("not what was written"), "{errors}");
     service.stop();
-    // At the end of the trail a crash could have left it so: the log still has what the line has to say.
+    // It is not the last line, so no crash has left it so. Nobody goes on after it, and the evidence stays.
+    let edited = fs::read(&file).unwrap();
+    let refused = sereno(&["serve", "--http", "127.0.0.1:0", "--data", text(&data)]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("move it away"), "{refused:?}");
+    assert_eq!(fs::read(&file).unwrap(), edited);
+    // The log is sound, so there is nothing to restore.
+    let doctor = sereno(&["doctor", "--data", text(&data), "--audit"]);
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(said.contains("the log is sound") && !said.contains("sereno restore"), "{said}");
+    fs::rename(data.join("audit"), folder.path().join("evidence")).unwrap();
     let service = Service::start(&data);
-    let again = service.text(&["audit"]);
-    assert!(again.contains(OWNER) && !again.contains("somebody-else-entirely"), "{again}");
+    token(&service);
+    assert!(service.text(&["audit"]).contains(OWNER));
+}
+
+#[test]
+fn a_torn_end_is_cut_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let service = Service::start(&data);
+    token(&service);
+    drop(service); // Killed.
+    let file = trail_of(&data);
+    let trail = fs::read(&file).unwrap();
+    fs::write(&file, &trail[..trail.len() - 10]).unwrap();
+    let log = folder.path().join("said");
+    let mut serve = Command::new(support::SERENO);
+    serve.args(["serve", "--http", "127.0.0.1:0", "--log-level", "warn", "--data"]);
+    serve.arg(&data).stderr(fs::File::create(&log).unwrap());
+    Service::of(&mut serve).stop();
+    let said = fs::read_to_string(&log).unwrap();
+    assert!(said.contains("WARN") && said.contains("ends in a torn line"), "{said}");
+    assert!(fs::read(&file).unwrap().starts_with(&trail), "it is written again from the log");
 }
 
 #[test]
@@ -322,6 +354,7 @@ fn what_cannot_be_examined_is_not_called_damaged() {
         );
     };
     doctor(&missing);
+    assert!(stderr(&sereno(&["doctor", "--data", text(&missing)])).contains("does not exist"));
     // For root everything can be read, so a folder in a file's place has to do.
     fs::rename(data.join("audit"), data.join("aside")).unwrap();
     fs::write(data.join("audit"), "").unwrap();

@@ -4,8 +4,58 @@
 
 mod support;
 
-use std::{fs, io::Read, process::Stdio};
-use support::{Service, stdout};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+use support::{Service, signal, stdout};
+
+/// A service that is told to stop while a call's body is still missing, which it waits for, for some seconds.
+fn stopping() -> (tempfile::TempDir, Service, TcpStream) {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::of(Service::command(&folder.path().join("data")).stderr(Stdio::piped()));
+    let mut call = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
+    let head = "POST /v1/locks/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Content-Length: 100\r\n\r\n{";
+    call.write_all(head.as_bytes()).unwrap();
+    // Answered after it, so the call above has been taken.
+    stdout(&service.run(&["status"]));
+    signal("-TERM", service.child.id());
+    (folder, service, call)
+}
+
+fn said(service: &mut Service) -> String {
+    let mut said = String::new();
+    service.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    said
+}
+
+#[test]
+fn signals_at_once_are_one_request_to_stop() {
+    let (_folder, mut service, call) = stopping();
+    for name in ["-TERM", "-INT", "-TERM"] {
+        signal(name, service.child.id());
+    }
+    assert!(service.child.try_wait().unwrap().is_none(), "it answers what is in flight first");
+    drop(call);
+    assert_eq!(service.child.wait().unwrap().code(), Some(0), "{}", said(&mut service));
+}
+
+#[test]
+fn a_later_signal_quits_at_once() {
+    let (_folder, mut service, _call) = stopping();
+    thread::sleep(Duration::from_millis(600)); // Time itself makes it another request.
+    let asked = Instant::now();
+    signal("-TERM", service.child.id());
+    assert_eq!(service.child.wait().unwrap().code(), Some(1));
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    let said = said(&mut service);
+    assert!(said.contains("came while stopping") && !said.contains("panicked"), "{said}");
+}
 
 #[test]
 fn a_data_folder_taken_away_ends_the_service_with_one_line_and_a_code() {

@@ -14,6 +14,7 @@ use std::{ffi::OsString, time::Duration};
 /// lock is released.
 ///
 /// Exit code: the command's own (128 + n if signal n ended it), or
+///     2  wrong usage, and what the service calls INVALID_ARGUMENT
 ///   120  not acquired: somebody else has it, at once or when the wait was over
 ///   121  skipped: somebody else has it (--skip-if-held)
 ///   122  the service was not reached, did not answer, or grants nothing yet
@@ -30,6 +31,7 @@ pub(crate) struct LockArgs {
     pub service: Service,
 
     /// What to lock.
+    #[arg(value_parser = values::resource)]
     pub name: String,
 
     /// How long the lease lasts without a renewal. [default: the namespace's, 30s unless set]
@@ -40,8 +42,8 @@ pub(crate) struct LockArgs {
     #[arg(long, value_name = "DURATION", value_parser = values::wait, conflicts_with = "skip_if_held")]
     pub wait: Option<Duration>,
 
-    /// Stop the command before the lock has been held for so long, however often it was renewed. [default: the
-    /// namespace's, none unless set]
+    /// Stop the command before the lock has been held for so long, however often it was renewed: TERM comes the grace
+    /// and about 1 % of the lease before. [default: the namespace's, none unless set]
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub max_hold: Option<Duration>,
 
@@ -49,7 +51,8 @@ pub(crate) struct LockArgs {
     #[arg(long)]
     pub skip_if_held: bool,
 
-    /// Keep the lock for so long even if the command is done sooner, so that a quick run is not run twice.
+    /// Keep the lock for so long even if the command is done sooner, so that a quick run is not run twice. Not longer
+    /// than the longest hold.
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub hold_at_least: Option<Duration>,
 
@@ -59,11 +62,11 @@ pub(crate) struct LockArgs {
     pub grace: Option<Duration>,
 
     /// Where the name lives. [default: default]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::namespace)]
     pub namespace: Option<String>,
 
     /// Who asks, for people. [default: user@host:pid]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = values::owner)]
     pub owner: Option<String>,
 
     /// Whether the protected resource checks the token. [default: the namespace's]
@@ -74,9 +77,17 @@ pub(crate) struct LockArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::label)]
     pub label: Vec<(String, String)>,
 
+    /// Only to say that there is none: what is written to standard output is the command's.
+    #[arg(long = "output", hide = true, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "", value_parser = no_output)]
+    pub _output: Option<String>,
+
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+fn no_output(_: &str) -> Result<String, String> {
+    Err("`sereno lock` has no --output: its standard output is its command's. Give an option of the command after `--`".into())
 }
 
 /// See [`sereno_client::api::Fencing`].

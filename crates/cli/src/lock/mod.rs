@@ -19,10 +19,13 @@ pub(crate) use watchdog::run as run_watchdog;
 
 use crate::{exit, failure::Failure, output::note, pause};
 use rustix::process::Signal;
-use sereno_client::{Client, Error, Guard, Moment, Release};
+use sereno_client::{
+    Client, Error, Guard, Loss, Moment, Release,
+    api::{ErrorCode, Millis},
+};
 use signals::Signals;
 use std::time::Duration;
-use supervise::Ended;
+use supervise::{Ended, Held};
 use timetable::Margins;
 
 /// How long plain calls and the release are tried: nobody should wait long for a command that is done.
@@ -32,11 +35,12 @@ const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Runs it and gives the exit code.
 pub(crate) async fn run(args: LockArgs) -> Result<u8, Failure> {
+    check(&args)?;
     let failed = |failure: Failure| failure.exit(exit::LOCK_FAILED);
     let mut signals =
         Signals::listen().map_err(|error| failed(Failure::io("listening for signals", &error)))?;
     let builder = args.service.builder().call_timeout(CALL_TIMEOUT);
-    let client = builder.build().map_err(|error| failed(error.into()))?;
+    let client = builder.build().map_err(Failure::from)?;
     let guard = tokio::select! {
         acquired = acquire(&client, &args) => match acquired {
             Ok(guard) => guard,
@@ -52,6 +56,18 @@ pub(crate) async fn run(args: LockArgs) -> Result<u8, Failure> {
         }
     };
     hold_and_run(&client, guard, &args, &mut signals).await
+}
+
+/// What can be seen without asking anybody.
+fn check(args: &LockArgs) -> Result<(), Failure> {
+    match (args.hold_at_least, args.max_hold) {
+        (Some(at_least), Some(max)) if at_least > max => Err(Failure::usage(format!(
+            "--hold-at-least {} is longer than --max-hold {}: the lock ends before",
+            Millis::from(at_least),
+            Millis::from(max)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 async fn acquire(client: &Client, args: &LockArgs) -> Result<Guard, Error> {
@@ -87,6 +103,8 @@ async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<
     }
     let code = match &error {
         error if error.is_locked() => exit::NOT_ACQUIRED,
+        error if error.code() == Some(ErrorCode::InvalidArgument) => exit::USAGE,
+        Error::Invalid(_) => exit::USAGE,
         Error::Unavailable(_) | Error::Unknown(_) | Error::Lost(_) => exit::NO_ANSWER,
         _ => exit::LOCK_FAILED,
     };
@@ -109,22 +127,39 @@ async fn hold_and_run(
     // Of the lease as it is: a short longest hold cuts it.
     let margins = Margins::new(guard.remaining(), args.grace);
     let ended = supervise::run(&guard, &args.command, margins, signals).await;
-    let mut signal = None;
+    let mut held = Held::Enough;
     if let (Ok(Ended::Itself(_)), Some(at_least)) = (&ended, args.hold_at_least) {
         let left = at_least.saturating_sub(Moment::now().since(begun));
-        signal = supervise::hold(&guard, left, signals).await;
+        held = supervise::hold(&guard, left, signals).await;
+        if let Held::Lost(loss) = &held {
+            let held = Moment::now().since(begun);
+            note(&held_too_short(at_least, held, args.max_hold.is_some(), loss));
+        }
     }
-    match &ended {
+    match (&ended, &held) {
         // The service did not answer, or has said that it is over: do not make anybody wait for another answer.
-        Ok(Ended::Stopped(_)) => drop(guard),
+        (Ok(Ended::Stopped(_)), _) | (_, Held::Lost(_)) => drop(guard),
         _ => release(guard).await,
     }
     supervise::settle(client, Duration::from_millis(500)).await;
-    match (ended?, signal) {
+    match (ended?, held) {
         (Ended::Stopped(code), _) => Ok(code),
-        (Ended::Itself(0), Some(signal)) => Ok(exit::by_signal(Signal::as_raw(signal))),
+        (Ended::Itself(0), Held::Signal(signal)) => Ok(exit::by_signal(Signal::as_raw(signal))),
         (Ended::Itself(code), _) => Ok(code),
     }
+}
+
+/// The command is done, so its exit code stays; but somebody counts on the time.
+fn held_too_short(at_least: Duration, held: Duration, is_own_max: bool, loss: &Loss) -> String {
+    let why = match loss {
+        Loss::MaxHold if is_own_max => "--max-hold was used up".into(),
+        Loss::MaxHold => {
+            "the namespace's max-hold was used up, which is shorter than --hold-at-least".into()
+        }
+        loss => format!("it is lost ({loss})"),
+    };
+    let at_least = Millis::from(at_least);
+    format!("the lock was kept for {:.1} s and not for {at_least}: {why}", held.as_secs_f64())
 }
 
 async fn release(guard: Guard) {

@@ -335,20 +335,31 @@ fn reap_orphans(child: Pid) {
     }
 }
 
+/// How holding on to the lock ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// For as long as it was meant to.
+    Enough,
+    /// The lock is lost.
+    Lost(Loss),
+    /// A signal said to stop.
+    Signal(Signal),
+}
+
 /// Holds on to the lock for what is left of `at_least`, unless it is lost or a signal says to stop.
-pub(crate) async fn hold(guard: &Guard, left: Duration, signals: &mut Signals) -> Option<Signal> {
+pub(crate) async fn hold(guard: &Guard, left: Duration, signals: &mut Signals) -> Held {
     let until = Moment::now().plus(left);
     let lost = guard.lost();
     tokio::pin!(lost);
     while Moment::now() < until {
         let pause = Moment::now().until(until).min(LOOK_AT_LEAST_EVERY);
         tokio::select! {
-            signal = signals.next() => return Some(signal),
-            _ = &mut lost => return None,
+            signal = signals.next() => return Held::Signal(signal),
+            loss = &mut lost => return Held::Lost(loss),
             () = sleep(pause) => {}
         }
     }
-    None
+    Held::Enough
 }
 
 /// What is owed to the service, for a moment.

@@ -1,8 +1,8 @@
 //! `sereno locks force-release`
 
 use super::InNamespace;
-use crate::{failure::Failure, output::Output};
-use clap::Args;
+use crate::{failure::Failure, output::Output, values};
+use clap::{ArgGroup, Args};
 use sereno_client::{Client, api::LockState};
 
 /// End somebody's lease, in an operator's name.
@@ -10,17 +10,19 @@ use sereno_client::{Client, api::LockState};
 /// The holder learns of it at its next renewal, not before: what it has under way may still reach the protected
 /// resource, which has to refuse it by its token. The namespace's lock delay applies.
 #[derive(Clone, Debug, Args)]
+#[command(group = ArgGroup::new("whose").args(["token", "whoever_holds_it"]).required(true))]
 pub(crate) struct ForceReleaseArgs {
     /// The lock.
+    #[arg(value_parser = values::resource)]
     name: String,
     /// The token of the lease to end, as `sereno locks get` shows it: so that nobody else's is ended.
-    #[arg(long, value_name = "TOKEN", required_unless_present = "whoever_holds_it")]
+    #[arg(long, value_name = "TOKEN", value_parser = values::whole)]
     token: Option<u64>,
     /// End the lease of whoever holds it now.
-    #[arg(long, conflicts_with = "token")]
+    #[arg(long)]
     whoever_holds_it: bool,
     /// Why, for the audit trail.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = values::reason)]
     reason: String,
     #[command(flatten)]
     at: InNamespace,

@@ -3,7 +3,9 @@
 use super::InNamespace;
 use crate::{
     failure::Failure,
+    lock::FencingArg,
     output::{Output, human, table},
+    values,
 };
 use clap::Args;
 use sereno_client::{
@@ -15,6 +17,7 @@ use sereno_client::{
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GetArgs {
     /// The lock.
+    #[arg(value_parser = values::resource)]
     name: String,
     #[command(flatten)]
     at: InNamespace,
@@ -24,7 +27,7 @@ pub(crate) struct GetArgs {
 
 pub(crate) async fn run(client: &Client, args: GetArgs) -> Result<(), Failure> {
     let lock = client.get_lock(args.at.namespace.as_deref(), &args.name).await?;
-    args.output.answer(&lock, text)
+    args.output.answer(&args.at.locate(lock), |located| text(&located.lock))
 }
 
 fn text(lock: &Lock) -> String {
@@ -48,17 +51,18 @@ fn held(lock: &Lock, holder: &LockHolder) -> String {
         format!("{} is held", lock.fence_key),
         format!("  owner       {}", holder.owner),
         format!("  token       {}", holder.fencing_token),
+        format!("  fencing     {}", FencingArg::from(holder.fencing)),
         format!("  held for    {}", human(holder.held_for_ms)),
         format!("  renewed     {} ago", human(holder.renewed_ago_ms)),
-        format!("  expires in  {}", human(holder.expires_in_ms)),
+        format!("  expires in  {} unless it is renewed", human(holder.expires_in_ms)),
     ];
     if let Some(end) = holder.final_deadline_in_ms {
-        lines.push(format!("  ends in     {} (longest hold)", human(end)));
+        lines.push(format!("  ends in     {} at the latest (longest hold)", human(end)));
     }
     if !holder.caller.is_empty() {
         lines.push(format!("  caller      {}", holder.caller));
     }
-    lines.push(format!("  lease       {} (hash of its secret id)", holder.lease_hash));
+    lines.push(format!("  lease hash  {} (for the secret lease id)", holder.lease_hash));
     lines.extend(holder.labels.0.iter().map(|(key, value)| format!("  label       {key}={value}")));
     lines.join("\n")
 }

@@ -1,6 +1,6 @@
 //! `sereno locks ls`
 
-use super::InNamespace;
+use super::{InNamespace, Located};
 use crate::{
     failure::Failure,
     output::{Output, human, table},
@@ -32,8 +32,9 @@ const LIMIT_MAX: u64 = sereno_core::limits::LEASES_PER_NAMESPACE_MAX;
 const PAGE_ROWS: usize = 1_000;
 
 pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<(), Failure> {
+    let at = args.at;
     let mut list = ListLocks {
-        namespace: args.at.namespace,
+        namespace: at.namespace.clone(),
         prefix: args.prefix,
         owner: args.owner,
         ..ListLocks::default()
@@ -48,11 +49,12 @@ pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<(), Failure> {
         more = page.next_cursor.is_some();
         list.cursor = page.next_cursor;
     }
+    let rows: Vec<_> = rows.into_iter().map(|row| at.locate(row)).collect();
     args.output.answer(&rows, |rows| text(rows, more))
 }
 
-fn text(rows: &[LockRow], more: bool) -> String {
-    let cells = |row: &LockRow| {
+fn text(rows: &[Located<LockRow>], more: bool) -> String {
+    let cells = |Located { lock: row, .. }: &Located<LockRow>| {
         let holder = &row.holder;
         vec![
             row.resource.clone(),

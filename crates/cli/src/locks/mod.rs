@@ -6,8 +6,9 @@ mod ls;
 mod release;
 mod watch;
 
-use crate::{connect::Service, failure::Failure};
+use crate::{connect::Service, failure::Failure, values};
 use clap::{Args, Subcommand};
+use sereno_client::api::DEFAULT_NAMESPACE;
 
 /// Look at locks, and end them.
 #[derive(Clone, Debug, Args)]
@@ -35,8 +36,23 @@ enum LocksCommand {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InNamespace {
     /// The namespace. [default: default]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::namespace)]
     pub namespace: Option<String>,
+}
+
+/// What the service says of one lock, with where it lives.
+#[derive(serde::Serialize)]
+struct Located<T> {
+    namespace: String,
+    #[serde(flatten)]
+    lock: T,
+}
+
+impl InNamespace {
+    fn locate<T>(&self, lock: T) -> Located<T> {
+        let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE).into();
+        Located { namespace, lock }
+    }
 }
 
 pub(crate) async fn run(LocksArgs { service, command }: LocksArgs) -> Result<u8, Failure> {

@@ -1,14 +1,16 @@
 //! `sereno locks release`
 
 use super::InNamespace;
-use crate::{exit, failure::Failure, output::Output};
+use crate::{exit, failure::Failure, output::Output, values};
 use clap::Args;
-use sereno_client::{Client, Release};
+use sereno_client::{Client, Release, api::Reason};
+use sereno_core::ids::LeaseId;
 
 /// Which lease to release.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReleaseArgs {
     /// The lock.
+    #[arg(value_parser = values::resource)]
     name: String,
     /// The secret from the grant. Better in the environment than here, where others can read it.
     #[arg(long, env = "SERENO_LEASE_ID", hide_env_values = true, value_name = "ID")]
@@ -28,6 +30,11 @@ struct Answer {
 }
 
 pub(crate) async fn run(client: &Client, args: ReleaseArgs) -> Result<u8, Failure> {
+    // Looked at here and not while parsing, for an error there repeats the value, and it is a secret.
+    if LeaseId::from_hex(&args.lease_id).is_none() {
+        let rule = "must be the leaseId of a grant: 32 hexadecimal digits in lower case";
+        return Err(Failure::usage(format!("--lease-id: {rule}")));
+    }
     let namespace = args.at.namespace.as_deref();
     let answer = match client.release_lease(namespace, &args.name, &args.lease_id).await? {
         Release::Now => Answer { released: true, reason: None },
@@ -35,6 +42,11 @@ pub(crate) async fn run(client: &Client, args: ReleaseArgs) -> Result<u8, Failur
     };
     args.output.answer(&answer, |answer| match &answer.reason {
         None => format!("{} is released", args.name),
+        Some(how) if how == Reason::Unknown.as_str() => format!(
+            "no such lease of {} is known: it was never granted, or has ended too long ago to be remembered; nothing \
+             was changed",
+            args.name
+        ),
         Some(how) => format!("{} was not held by this lease any more ({how})", args.name),
     })?;
     Ok(if answer.released { 0 } else { exit::FAILED })

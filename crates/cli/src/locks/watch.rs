@@ -3,6 +3,7 @@
 use crate::{
     failure::Failure,
     output::{Output, human},
+    values,
 };
 use clap::Args;
 use sereno_client::{
@@ -19,7 +20,7 @@ pub(crate) struct WatchArgs {
     #[arg(default_value = "")]
     prefix: String,
     /// Only of this namespace. [default: all]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::namespace)]
     namespace: Option<String>,
     /// Only what came after this cursor.
     #[arg(long, value_name = "CURSOR")]
@@ -38,8 +39,12 @@ enum Line<'a> {
 }
 
 pub(crate) async fn run(client: &Client, args: WatchArgs) -> Result<(), Failure> {
-    // A watch waits for its service as long as it takes; whoever begins one wants to know that there is one.
-    client.status().await?;
+    // A watch waits for its service as long as it takes, and for a namespace too; whoever begins one wants to know that
+    // they are there.
+    match &args.namespace {
+        Some(namespace) => drop(client.get_namespace(namespace).await?),
+        None => drop(client.status().await?),
+    }
     let mut watch = client.watch(WatchFilter {
         namespace: args.namespace,
         family: Some(Family::Lock),

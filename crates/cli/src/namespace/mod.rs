@@ -7,6 +7,7 @@ use crate::{
     failure::Failure,
     lock::FencingArg,
     output::{Output, table},
+    values,
     wording::spelled,
 };
 use clap::{Args, Subcommand};
@@ -38,6 +39,7 @@ enum NamespaceCommand {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct GetArgs {
     /// The namespace.
+    #[arg(value_parser = values::namespace)]
     name: String,
     #[command(flatten)]
     output: Output,

@@ -1,10 +1,10 @@
 //! `sereno namespace set`
 
-use crate::{failure::Failure, lock::FencingArg, output::Output};
+use crate::{failure::Failure, lock::FencingArg, output::Output, values};
 use clap::Args;
 use sereno_client::{
     Client, Error,
-    api::{ErrorCode, Millis, Namespace, NamespacePut, Policy},
+    api::{ErrorCode, Millis, Namespace, NamespacePut, Policy, Problem},
 };
 
 /// Create a namespace, or change what it allows.
@@ -13,16 +13,17 @@ use sereno_client::{
 /// written.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
-    /// The namespace; created if there is none of that name.
+    /// The namespace; created if there is none of that name. It cannot be deleted again.
+    #[arg(value_parser = values::namespace)]
     name: String,
     /// Change it only if it still has this version (0: only create it). [default: the version of now]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = values::whole)]
     expected_version: Option<u64>,
     /// Begin with the defaults instead of what is in force.
     #[arg(long)]
     reset: bool,
     /// Shortest lease.
-    #[arg(long, value_name = "DURATION|none", value_parser = optional::<Millis>)]
+    #[arg(long, value_name = "DURATION|none", value_parser = optional(duration))]
     min_ttl: Option<Setting<Millis>>,
     /// Lease of a request that names none.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -31,7 +32,7 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max_ttl: Option<Millis>,
     /// Longest time that one owner holds a lock, however often the lease is renewed.
-    #[arg(long, value_name = "DURATION|none", value_parser = optional::<Millis>)]
+    #[arg(long, value_name = "DURATION|none", value_parser = optional(duration))]
     max_hold: Option<Setting<Millis>>,
     /// After an expiry or a forced release nobody is granted for this long.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -43,14 +44,14 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "BOOL")]
     fencing_required: Option<bool>,
     /// Leases that may be active at once.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = values::whole)]
     max_leases: Option<u64>,
     /// Requests that may wait at once.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = values::whole)]
     max_waiters: Option<u64>,
     /// How many calls for locks the service takes each second (after a pause as many at once), repeats included; one
     /// more is refused with LIMIT_REACHED and can be repeated. Renewals, releases and reads are not counted.
-    #[arg(long, value_name = "COUNT|none", value_parser = optional::<u64>)]
+    #[arg(long, value_name = "COUNT|none", value_parser = optional(values::whole))]
     requests_per_second: Option<Setting<u64>>,
     /// How long refusals, and grants released by their owner, are remembered.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -59,7 +60,7 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     remember_endings: Option<Millis>,
     /// Requests remembered at once.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = values::whole)]
     remember_records: Option<u64>,
     #[command(flatten)]
     output: Output,
@@ -73,13 +74,12 @@ fn duration(text: &str) -> Result<Millis, String> {
     text.parse().map_err(|error: sereno_client::api::DurationError| error.to_string())
 }
 
-fn optional<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<Setting<T>, String> {
-    match text {
+fn optional<T: Clone + Send + Sync + 'static>(
+    parse: fn(&str) -> Result<T, String>,
+) -> impl Fn(&str) -> Result<Setting<T>, String> + Clone + Send + Sync {
+    move |text| match text {
         "none" => Ok(Setting(None)),
-        text => match text.parse::<T>() {
-            Ok(value) => Ok(Setting(Some(value))),
-            Err(error) => Err(error.to_string()),
-        },
+        text => parse(text).map(|value| Setting(Some(value))),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn run(client: &Client, args: SetArgs) -> Result<(), Failure> {
     let put = client.put_namespace(&args.name, version, args.change(policy)).await;
     let put = put.map_err(|error| match error {
         Error::Refused(problem) if problem.code == ErrorCode::VersionConflict => {
-            args.conflict(problem.current_version.unwrap_or_default())
+            args.conflict(problem.current_version.unwrap_or_default()).problem(*problem)
         }
         error => error.into(),
     })?;
@@ -144,6 +144,12 @@ impl SetArgs {
                 format!("there is no {name}, so it has no version {expected} to change"),
                 "Leave --expected-version away, or give 0, to create it.".to_string(),
             ),
+            (Some(expected), current) if expected > current => (
+                format!("{name} has version {current}, and has never had {expected}"),
+                format!(
+                    "Look at it with `sereno namespace get {name}`, then repeat with --expected-version {current}."
+                ),
+            ),
             (Some(expected), current) => (
                 format!("{name} has version {current}, not {expected}: somebody has changed it"),
                 format!(
@@ -155,7 +161,10 @@ impl SetArgs {
                 "Repeat the command: it begins with what is in force then.".to_string(),
             ),
         };
-        Failure::new(format!("VERSION_CONFLICT: {what}; nothing was written")).hint(hint)
+        let mut problem =
+            Problem::new(ErrorCode::VersionConflict, format!("{what}; nothing was written"));
+        problem.current_version = Some(current);
+        Failure::new(format!("VERSION_CONFLICT: {}", problem.detail)).problem(problem).hint(hint)
     }
 
     fn change(&self, mut policy: Policy) -> Policy {
@@ -210,6 +219,8 @@ mod tests {
             stale.contains("version 3, not 2") && stale.contains("--expected-version 3"),
             "{stale}"
         );
+        let ahead = conflict("n --expected-version 9", 3);
+        assert!(ahead.contains("never had 9") && !ahead.contains("somebody"), "{ahead}");
         assert!(conflict("n", 3).contains("this very moment"));
     }
 

@@ -18,6 +18,9 @@ use sereno_server::{
 };
 use std::path::Path;
 
+/// Where findings about the trail are.
+pub(super) const PLACE: &str = "audit";
+
 /// What the log's own examination has shown.
 pub(super) struct Log<'a> {
     pub(super) data: &'a Path,
@@ -47,8 +50,8 @@ impl Seen {
 }
 
 /// Unless the service is told otherwise.
-pub(super) fn files_kept() -> usize {
-    Config::default().audit_files
+pub(super) fn files_kept() -> u64 {
+    Config::default().audit_files as u64
 }
 
 /// An error says why it could not be examined.
@@ -76,7 +79,7 @@ struct Findings(Vec<Found>);
 
 impl Findings {
     fn add(&mut self, damage: bool, what: String) {
-        self.0.push(Found { damage, place: "audit".into(), what });
+        self.0.push(Found { damage, place: PLACE.into(), what });
     }
 
     fn by_itself(&mut self, verdict: &Verdict, files_kept: usize) {

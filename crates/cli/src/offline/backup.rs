@@ -2,7 +2,7 @@
 
 use super::{
     etcd::EtcdArgs,
-    log_failure,
+    exists, log_failure,
     replay::{Replay, state_of},
 };
 use crate::{failure::Failure, output::Output};
@@ -95,6 +95,7 @@ fn refuse_own_file(data: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 fn state_in(data: &Path) -> Result<State, Failure> {
+    exists(data).map_err(|what| Failure::new(format!("{}: {what}", data.display())))?;
     let log = open_read_only(data).map_err(|error| log_failure(data, &error))?;
     state_at_head(&log).map_err(|what| {
         Failure::new(format!("the log cannot be applied again, so nothing was written: {what}"))

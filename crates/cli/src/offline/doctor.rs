@@ -1,10 +1,10 @@
 //! `sereno doctor`: everything in a data folder, looked at without changing it.
 
 use super::{
-    audit_check, log_failure,
+    audit_check, exists, log_failure,
     replay::{Replay, beginning, load, state_of},
 };
-use crate::{exit, failure::Failure, output::Output};
+use crate::{exit, failure::Failure, output::Output, values};
 use clap::Args;
 use sereno_core::State;
 use sereno_log::{
@@ -35,9 +35,10 @@ pub(crate) struct DoctorArgs {
         env = "SERENO_AUDIT_FILES",
         value_name = "COUNT",
         hide_env_values = true,
-        default_value_t = audit_check::files_kept()
+        default_value_t = audit_check::files_kept(),
+        value_parser = values::whole
     )]
-    audit_files: usize,
+    audit_files: u64,
     #[command(flatten)]
     output: Output,
 }
@@ -69,6 +70,9 @@ pub(super) struct Found {
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
+    if let Err(what) = exists(&args.data) {
+        return Err(not_examined(&args.data, what));
+    }
     let mut diagnosis = Diagnosis { data: args.data.clone(), ..Diagnosis::default() };
     diagnosis.examine_log(&args.data)?;
     if diagnosis.position > 0 {
@@ -81,8 +85,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
             in_use: diagnosis.in_use,
             can_be_replayed: diagnosis.position > 0 && !is_broken,
         };
-        let (seen, found) = audit_check::examine(&log, args.audit_files)
-            .map_err(|what| not_examined(&args.data, what))?;
+        let (seen, found) =
+            audit_check::examine(&log, usize::try_from(args.audit_files).unwrap_or(usize::MAX))
+                .map_err(|what| not_examined(&args.data, what))?;
         diagnosis.audit = Some(seen);
         diagnosis.findings.extend(found);
     }
@@ -199,15 +204,28 @@ fn text(diagnosis: &Diagnosis) -> String {
         let word = if found.damage { "DAMAGED" } else { "note" };
         lines.push(format!("{word}  {}: {}", found.place, found.what));
     }
-    lines.push(match diagnosis.sound {
-        true => "sound: everything is as it was written".into(),
-        false => format!(
-            "DAMAGED: keep {} as it is, restore the last backup into another folder with `sereno restore`, and serve \
-             that",
-            diagnosis.data.display()
-        ),
-    });
+    lines.push(verdict(diagnosis));
     lines.join("\n")
+}
+
+/// What to do, as docs/operating.md has it.
+fn verdict(diagnosis: &Diagnosis) -> String {
+    let data = diagnosis.data.display();
+    let mut damaged = diagnosis.findings.iter().filter(|found| found.damage).peekable();
+    if damaged.peek().is_none() {
+        return "sound: everything is as it was written".into();
+    }
+    if damaged.all(|found| found.place == audit_check::PLACE) {
+        return format!(
+            "DAMAGED: the audit trail only; the log is sound, and no backup is needed. Stop the service, keep {} as \
+             evidence by moving it away, and start again: the new trail says from where on it records",
+            sereno_server::audit::folder_in(&diagnosis.data).display()
+        );
+    }
+    format!(
+        "DAMAGED: keep {data} as it is, restore the last backup into another folder with `sereno restore`, and serve \
+         that"
+    )
 }
 
 fn snapshots(positions: &[u64]) -> String {

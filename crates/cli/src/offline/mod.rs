@@ -15,6 +15,14 @@ use crate::failure::Failure;
 use sereno_log::LogError;
 use std::{path::Path, time::SystemTime};
 
+/// `--data` names something. Whether it can be read is another question.
+fn exists(data: &Path) -> Result<(), String> {
+    match data.try_exists() {
+        Ok(false) => Err("the folder does not exist".into()),
+        _ => Ok(()),
+    }
+}
+
 /// A log that cannot be used.
 fn log_failure(data: &Path, error: &LogError) -> Failure {
     let failure = Failure::new(error.to_string());

@@ -19,7 +19,7 @@ use std::{fs, path::PathBuf, time::Duration};
 /// Make a new data folder, or a new log in etcd, from a backup.
 ///
 /// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens above all
-/// that were granted before (the wall clock plus 5 minutes), and grants nothing at all for the longest lease that
+/// that were granted before (from the wall clock plus 7 minutes on), and grants nothing at all for the longest lease that
 /// the namespaces allow: until then every holder that was forgotten has stopped by its own clock. Renewals and
 /// releases of leases that the backup knows are served at once.
 #[derive(Clone, Debug, Args)]
@@ -60,7 +60,10 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     let bytes = fs::read(&args.from)
         .map_err(|error| Failure::io(&format!("reading {}", args.from.display()), &error))?;
     let backup = State::from_snapshot(&bytes).map_err(|error| {
-        Failure::new(format!("{} cannot be restored: {error}", args.from.display()))
+        let what =
+            format!("{} is no backup of Sereno, or a damaged one: {error}", args.from.display());
+        Failure::new(what)
+            .hint("Nothing was made. A backup is a file that `sereno backup` has written.")
     })?;
     let now = wall_us();
     if !(limits::WALL_US_MIN..=limits::WALL_US_MAX).contains(&now) {

@@ -63,9 +63,14 @@ impl Driver {
             let wake_at = self.wake_at();
             tokio::select! {
                 biased;
-                failed = &mut flusher.0 => {
-                    self.fail(failed.expect("the flusher only returns").to_string());
-                }
+                failed = &mut flusher.0 => match failed {
+                    Ok(error) => self.fail(error.to_string()),
+                    Err(error) if error.is_panic() => {
+                        self.fail("the flusher panicked: see the message above".into());
+                    }
+                    // The runtime is being dropped, and this loop is about to be.
+                    Err(_) => return,
+                },
                 result = pending_or(&mut self.append) => {
                     self.append = None;
                     self.appended(result, &mut outputs);

@@ -1,7 +1,8 @@
 //! A restart finds everything that was acknowledged, and comes to the same outcomes.
 
 use crate::support::{
-    Place, acquire, chain, config, decided, entries, granted, queue_for, release, renew, start,
+    Place, acquire, chain, collect_panics, config, decided, entries, granted, panicked_with,
+    queue_for, release, renew, start,
 };
 use sereno_core::{
     State,
@@ -88,6 +89,21 @@ fn a_node_that_is_killed_loses_nothing_it_has_answered() {
             drop(runtime);
         }
     }
+}
+
+/// As when a process quits while it is stopping. The runtime ends its tasks in any order.
+#[test]
+fn a_runtime_dropped_under_a_node_that_is_stopping_makes_it_end_quietly() {
+    collect_panics();
+    let place = Place::memory();
+    for _ in 0..100 {
+        let runtime = Runtime::new().expect("a runtime starts");
+        let node = runtime.block_on(place.start());
+        let stopping = node.clone();
+        runtime.spawn(async move { stopping.stop().await });
+        drop(runtime);
+    }
+    assert!(!panicked_with("Cancelled"), "the driver took the runtime's end for its own fault");
 }
 
 #[tokio::test]

@@ -206,6 +206,12 @@ pub(crate) fn collect_panics() {
     });
 }
 
+/// Whether any panic since [`collect_panics`] has said this.
+pub(crate) fn panicked_with(said: &str) -> bool {
+    let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
+    panics.iter().any(|message| message.contains(said))
+}
+
 /// Whether the driver has failed with this in its message. Returns when it has gone.
 pub(crate) async fn failed_with(handle: &NodeHandle, said: &str) -> bool {
     let mut status = handle.status();
@@ -216,6 +222,5 @@ pub(crate) async fn failed_with(handle: &NodeHandle, said: &str) -> bool {
     if handle.failure().is_some_and(|message| message.contains(said)) {
         return true;
     }
-    let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
-    panics.iter().any(|message| message.contains(said))
+    panicked_with(said)
 }

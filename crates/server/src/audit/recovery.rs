@@ -1,9 +1,10 @@
 //! Where the trail ends, after whatever ended the last process.
 //!
-//! A crash leaves at most a torn tail after the last checkpoint, for a checkpoint is answered only after the disk
-//! has it. Such a tail is cut: the node replays the log from before the checkpoint and its lines come again. A
-//! line with a wrong check *before* a checkpoint, or one that is right by itself and names another line than
-//! stands before it, was not left so by a crash: that is damage.
+//! A crash leaves at most a torn end: a line that is not whole, with nothing whole after it. Such an end is cut, with a
+//! warning: a checkpoint is answered only after the disk has it, so what is torn came later, and its lines come again
+//! when the node replays the log. A line with a wrong check *before* a whole one, or one that is right by itself and
+//! names another line than stands before it, is damage. A power cut can leave that too, where the disk wrote a later
+//! page first; but nobody can tell it from a line that was changed, so an operator has to look.
 //!
 //! All files are looked at, not only the one that is gone on in: a trail that goes on after a line that was changed
 //! would seem whole to whoever reads its end. The older files are read once and only hashed: the 1 GiB
@@ -73,15 +74,30 @@ pub(super) fn recover(files: &Files) -> Result<Tail, AuditError> {
         let bytes = at(&last.name(), fs::read(&last.path))?;
         match walk(&last, &bytes, before)? {
             Some(tail) => {
+                let kept = tail.file.as_ref().map_or(0, |(_, length)| *length);
+                warn_of_torn_end(&last, bytes.len() as u64 - kept);
                 let (files, ms) = (list.len() + 1, begun.elapsed().as_millis());
                 tracing::debug!(files, ms, "the audit trail is verified");
                 return Ok(tail);
             }
             // Not one whole line: the process ended right after it had begun the file.
-            None => at(&last.name(), files.remove(&last))?,
+            None => {
+                warn_of_torn_end(&last, bytes.len() as u64);
+                at(&last.name(), files.remove(&last))?;
+            }
         }
     }
     Ok(Tail::empty())
+}
+
+fn warn_of_torn_end(file: &TrailFile, bytes: u64) {
+    if bytes > 0 {
+        tracing::warn!(
+            file = %file.name(),
+            bytes,
+            "the audit trail ends in a torn line, as a crash leaves it: it is cut, and written again from the log"
+        );
+    }
 }
 
 fn at<T>(folder: &str, result: io::Result<T>) -> Result<T, AuditError> {
@@ -128,7 +144,7 @@ fn walk(
                 tail.hash = hash;
                 before = Some(hash);
             }
-            Err(Misfit::Torn(_)) if !has_checkpoint(&bytes[start..]) => break,
+            Err(Misfit::Torn(_)) if !has_whole_line(&bytes[start + line.len() + 1..]) => break,
             Err(misfit) => {
                 let what = misfit.to_string();
                 return Err(AuditError::Damaged(Finding {
@@ -182,6 +198,7 @@ pub(super) fn fits(
     Ok((parsed, hash))
 }
 
-fn has_checkpoint(bytes: &[u8]) -> bool {
-    memchr::memmem::find(bytes, b"\"kind\":\"checkpoint\"").is_some()
+/// A crash writes nothing whole after what it has torn.
+fn has_whole_line(bytes: &[u8]) -> bool {
+    lines(bytes).any(|(_, line)| LineHash::of_whole(line).is_some())
 }

@@ -118,7 +118,7 @@ async fn every_cut_of_the_tail_is_made_good_by_the_replay() {
 }
 
 #[tokio::test]
-async fn a_power_cut_may_leave_anything_after_the_last_checkpoint() {
+async fn a_power_cut_may_leave_anything_at_the_end_and_nothing_whole_after_it() {
     let mut bench = Bench::new();
     let audit = bench.start(LOG, 0);
     story(1..=2).for_each(|batch| audit.applied(&Arc::new(batch)));
@@ -130,12 +130,42 @@ async fn a_power_cut_may_leave_anything_after_the_last_checkpoint() {
     let after = checkpoint + memchr::memchr(b'\n', &whole[checkpoint..]).unwrap() + 1;
     for at in (after..whole.len()).step_by(7) {
         let mut torn = whole.clone();
-        torn[at..].iter_mut().take(50).for_each(|byte| *byte = 0);
+        torn[at..].fill(0);
         fs::write(bench.last_file(), &torn).unwrap();
         bench.start(LOG, 2);
         bench.apply(story(3..=5));
-        assert_eq!(events(&bench.lines().await), expected(1..=5), "zeros at {at}");
+        assert_eq!(events(&bench.lines().await), expected(1..=5), "zeros from {at} on");
         bench.stop().await;
+    }
+    // The last line, with its end.
+    let last = memchr::memrchr(b'\n', &whole[..whole.len() - 1]).unwrap() + 1;
+    let mut torn = whole.clone();
+    torn[last + 20] ^= 0x01;
+    fs::write(bench.last_file(), &torn).unwrap();
+    bench.start(LOG, 2);
+    bench.apply(story(3..=5));
+    assert_eq!(events(&bench.lines().await), expected(1..=5), "a damaged last line");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_changed_line_with_a_whole_one_after_it_is_damage_even_without_a_checkpoint() {
+    let mut bench = Bench::new();
+    bench.start(LOG, 0);
+    bench.apply(story(1..=3));
+    bench.stop().await;
+    let whole = fs::read(bench.last_file()).unwrap();
+    assert_eq!(memchr::memmem::find(&whole, b"\"checkpoint\""), None);
+    let last = memchr::memrchr(b'\n', &whole[..whole.len() - 1]).unwrap();
+    for at in (0..=last).step_by(11) {
+        for change in [|byte: &mut u8| *byte ^= 0x01, |byte: &mut u8| *byte = 0] {
+            let mut edited = whole.clone();
+            change(&mut edited[at]);
+            fs::write(bench.last_file(), &edited).unwrap();
+            let error = bench.open_error();
+            assert!(error.contains("damaged") && error.contains("move it away"), "{at}: {error}");
+            assert_eq!(fs::read(bench.last_file()).unwrap(), edited, "it is left as it is");
+        }
     }
 }
 

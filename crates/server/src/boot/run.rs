@@ -3,13 +3,19 @@
 use super::{Server, ServerError};
 use crate::{config::Config, logging};
 use std::{io::Write as _, time::Duration};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::Instant,
+};
 
 /// How long the first line waits for the node to lead.
 const READY_PATIENCE: Duration = Duration::from_secs(5);
+/// Signals so close to the first one are the same request: a wrapper passes on what the whole group has got already
+/// (`timeout` does), and a terminal's Ctrl-C comes by both ways too.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
 
-/// Serves until SIGTERM or SIGINT, and then stops gracefully; a second signal quits at once. The first line on
-/// standard output names the address.
+/// Serves until SIGTERM or SIGINT, and then stops gracefully; another signal, half a second later or more, quits at once.
+/// The first line on standard output names the address.
 ///
 /// A panic in any thread stops the process with its message: a broken server must not go on half.
 ///
@@ -44,9 +50,10 @@ async fn serve(config: Config) -> Result<(), ServerError> {
             return Err(ServerError::Failed(message));
         }
     }
+    let asked = Instant::now();
     tokio::select! {
         stopped = server.stop() => stopped,
-        name = signals.next() => {
+        name = signals.insist(asked) => {
             Err(ServerError::Failed(format!("{name} came while stopping: calls may have lost their answers")))
         }
     }
@@ -76,6 +83,16 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+
+    /// The next one that is another request than the one that came at `asked`.
+    async fn insist(&mut self, asked: Instant) -> &'static str {
+        loop {
+            let name = self.next().await;
+            if asked.elapsed() >= SAME_REQUEST {
+                return name;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::problem::Refused;
 use crate::{metrics::Kind, wire};
-use sereno_api::{ErrorCode, Holder, InTheWay, Outcome as Effect, Reason, RetryWith};
+use sereno_api::{ErrorCode, Holder, InTheWay, Millis, Outcome as Effect, Reason, RetryWith};
 use sereno_core::outcome::{self, Code, Detail, Outcome, Refusal};
 use sereno_node::handle::Undecided;
 
@@ -107,7 +107,9 @@ fn some_unless_zero(ms: u64) -> Option<u64> {
 /// What went wrong this time, for people.
 fn sentence(kind: Kind, refusal: &Refusal) -> String {
     match (&refusal.detail, refusal.code) {
-        (Detail::Invalid(invalid), _) => invalid.to_string(),
+        (Detail::Invalid(invalid), _) => {
+            format!("{}: {}", invalid.field, in_units(&invalid.field, &invalid.rule))
+        }
         (Detail::Locked(in_the_way), _) => match in_the_way.as_slice() {
             [one] => held_by(one),
             many => format!("{} resources are not free", many.len()),
@@ -140,6 +142,36 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
     }
 }
 
+/// Fields that callers write as durations.
+const DURATIONS: [&str; 9] = [
+    "leaseTtl",
+    "waitTimeout",
+    "maxHold",
+    "minTtl",
+    "defaultTtl",
+    "maxTtl",
+    "lockDelay",
+    "replyMemory.refusals",
+    "replyMemory.endings",
+];
+
+/// The core counts in milliseconds, and callers write `30s`: its rule for a range, in their words.
+fn in_units(field: &str, rule: &str) -> String {
+    let rule = rule.replace(" (durations in ms)", "");
+    if !DURATIONS.contains(&field) || !rule.starts_with("must be ") {
+        return rule;
+    }
+    let spoken = rule.split(' ').map(|word| {
+        let digits = word.trim_end_matches(',');
+        match digits.parse() {
+            Ok(0) => format!("0s{}", &word[digits.len()..]),
+            Ok(ms) => format!("{}{}", Millis(ms), &word[digits.len()..]),
+            Err(_) => word.to_owned(),
+        }
+    });
+    spoken.collect::<Vec<_>>().join(" ")
+}
+
 fn plain_sentence(kind: Kind, code: Code) -> String {
     match code {
         Code::FencingRequired => "the namespace requires fencing: enforced".into(),
@@ -148,7 +180,7 @@ fn plain_sentence(kind: Kind, code: Code) -> String {
             "nobody holds the resource with that token".into()
         }
         Code::NotHolder => "no such lease on this resource is known".into(),
-        Code::Abandoned => "this requestId was abandoned; it is never granted".into(),
+        Code::Abandoned => "this requestId was abandoned, and is not granted".into(),
         Code::RequestIdReused => "this requestId was used before, with other content".into(),
         other => wire::code(other).title().into(),
     }
@@ -200,7 +232,9 @@ pub(super) fn undecided(undecided: Undecided) -> Refused {
                 "the call was held for a wait and ended by this node; the wait itself goes on";
             Refused::unavailable(detail, 0).with(|problem| problem.outcome = Effect::Unknown)
         }
-        Undecided::Invalid(invalid) => Refused::invalid(&invalid.field, invalid.rule),
+        Undecided::Invalid(invalid) => {
+            Refused::invalid(&invalid.field, in_units(&invalid.field, &invalid.rule))
+        }
         Undecided::TooLarge { bytes } => {
             let max = sereno_core::limits::COMMAND_BYTES_MAX;
             let detail =
@@ -220,4 +254,29 @@ fn retryable(code: ErrorCode, detail: impl Into<String>, retry_after_ms: u64) ->
 /// A read of something that is not there.
 pub(super) fn no_namespace(name: &str) -> Refused {
     Refused::new(ErrorCode::NotFound, format!("there is no namespace {name:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_durations_are_told_as_durations_and_counts_as_numbers() {
+        for (field, rule, told) in [
+            (
+                "leaseTtl",
+                "must be 1000 to 3600000 (durations in ms), is 500",
+                "must be 1s to 1h, is 500ms",
+            ),
+            (
+                "lockDelay",
+                "must be 0 to 60000 (durations in ms), is 61000",
+                "must be 0s to 1m, is 61s",
+            ),
+            ("maxLeases", "must be 0 to 10 (durations in ms), is 11", "must be 0 to 10, is 11"),
+            ("minTtl", "must not be above maxTtl", "must not be above maxTtl"),
+        ] {
+            assert_eq!(in_units(field, rule), told);
+        }
+    }
 }

@@ -191,7 +191,7 @@ fn namespaces(registry: &mut Registry, samples: &[Sample]) {
         }),
         (
             "namespace_fencing_unproven",
-            "1: fencing is required, and no guard has reported that it checks tokens",
+            "1: fencing is required, and no fence guard has reported that it checks tokens",
             |s| s.fencing_required.then_some(1.0),
         ),
     ];

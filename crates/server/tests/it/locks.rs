@@ -19,7 +19,9 @@ async fn a_lock_is_granted_renewed_read_and_released() {
         assert_eq!((granted.resource.as_str(), granted.expires_in_ms), ("orders/42", 20_000));
         assert!(!granted.replayed && granted.lease_id.len() == 32);
 
-        let lock: Lock = bench.get("/v1/locks/orders/42").await.ok();
+        let json: Value = bench.get("/v1/locks/orders/42").await.ok();
+        assert_eq!(json["holder"].get("caller"), None, "anonymous: {json}");
+        let lock: Lock = serde_json::from_value(json).unwrap();
         let holder = lock.holder.unwrap();
         assert_eq!((lock.state, holder.fencing_token), (LockState::Held, granted.fencing_token));
         assert_eq!(holder.labels.0["pod"], "a-1");
