@@ -3,7 +3,7 @@
 
 use crate::{
     clock::{Clock, MS, Real},
-    event::{Arrival, Attempt, Call, Event, Seen, To, ToClient},
+    event::{Arrival, Attempt, Call, Event, Healing, Seen, To, ToClient},
     world::World,
 };
 use sereno_core::{
@@ -358,6 +358,9 @@ impl World {
                     let to = self.to(node);
                     self.agenda.after(MS, Event::Withdraw(to));
                     self.kill(node);
+                    // Whoever stops a node starts it again.
+                    let delay = self.random.between(500 * MS, 5_000 * MS);
+                    self.agenda.after(delay, Event::Heal(Healing::Start(node)));
                     return;
                 }
             }
