@@ -125,6 +125,7 @@ struct Sum {
     answers: u64,
     reads: u64,
     snapshots: u64,
+    takeovers_ms: Vec<u64>,
 }
 
 impl Sum {
@@ -138,12 +139,24 @@ impl Sum {
         self.answers += report.answers;
         self.reads += report.reads;
         self.snapshots += report.snapshots;
+        self.takeovers_ms.extend(Some(report.takeover_ms).filter(|&ms| ms > 0));
     }
 
     fn print(&self, seeds: u64, took: Duration) {
         let rate = u128::from(self.events) * 1_000 / took.as_millis().max(1);
         println!("{seeds} seeds held, {} s simulated in {took:.1?}", self.ms / 1_000);
         println!("{} events: {rate} a second", self.events);
+        let mut takeovers = self.takeovers_ms.clone();
+        takeovers.sort_unstable();
+        if let Some(longest) = takeovers.last() {
+            let at = |part: usize| takeovers[(takeovers.len() - 1) * part / 100];
+            println!(
+                "takeovers after the leader's death: p50 {} ms, p90 {} ms, p99 {} ms, at most {longest} ms",
+                at(50),
+                at(90),
+                at(99)
+            );
+        }
         println!(
             "{} entries, {} times a leader, {} faults, {} grants, {} answers, {} reads, {} snapshots",
             self.entries,

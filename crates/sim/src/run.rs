@@ -29,6 +29,8 @@ pub struct Report {
     pub answers: u64,
     /// Consistent reads answered.
     pub reads: u64,
+    /// How long the takeover at the end took.
+    pub takeover_ms: u64,
     /// Snapshots saved.
     pub snapshots: u64,
 }
@@ -125,6 +127,7 @@ fn play(config: Config, steps: u64, trace: Trace) -> Result<Report, Box<Failure>
         grants: world.truth.checks.grants,
         answers: world.answers,
         reads: world.reads,
+        takeover_ms: world.takeover_ms,
         snapshots: world.snapshots,
     })
 }

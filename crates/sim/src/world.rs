@@ -24,6 +24,8 @@ use sereno_node::handle::Role;
 const CALM_NS: u64 = 2 * S;
 /// After all is healed, a leader is there and every node is ready within this.
 const READY_NS: u64 = 12 * S;
+/// A takeover under no faults comes within this.
+const TAKEOVER_NS: u64 = 10 * S;
 /// So long do clients go on with new work after that moment.
 const WORK_NS: u64 = 15 * S;
 /// By then everything has come to its end.
@@ -56,6 +58,7 @@ pub(crate) struct World {
     pub(crate) answers: u64,
     pub(crate) reads: u64,
     pub(crate) faults: u64,
+    pub(crate) takeover_ms: u64,
     steps: u64,
 }
 
@@ -101,6 +104,7 @@ impl World {
             answers: 0,
             reads: 0,
             faults: 0,
+            takeover_ms: 0,
             steps,
             config,
         }
@@ -138,6 +142,7 @@ impl World {
         if self.config.scenario == Scenario::Restored {
             return self.restore();
         }
+        self.take_over();
         self.run_until(faulty + READY_NS + WORK_NS);
         for client in &mut self.clients {
             client.is_closing = true;
@@ -148,6 +153,20 @@ impl World {
             self.run_until(end);
         }
         self.check_ready();
+    }
+
+    /// The leader dies while all else is well: another is there soon (L2).
+    fn take_over(&mut self) {
+        let Some(leader) = self.leader_now() else { return };
+        let (begun, before) = (self.agenda.now, self.leads);
+        self.kill(leader);
+        self.agenda.after(3 * S, Event::Heal(crate::event::Healing::Start(leader)));
+        while self.leads == before && !self.is_over() {
+            self.run_until(self.agenda.now + 50 * MS);
+            let took = self.agenda.now - begun;
+            assert!(took < TAKEOVER_NS, "L2: somebody leads soon after the leader's death");
+        }
+        self.takeover_ms = (self.agenda.now - begun) / MS;
     }
 
     fn is_over(&self) -> bool {
