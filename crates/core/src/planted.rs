@@ -8,50 +8,60 @@
 /// One planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// An announce whose outcome is unknown is taken as landed: the leader acts before it has applied it.
+    /// An announce whose outcome is unknown is taken as landed: the leader acts before its own announce is applied.
     ActsOnUnknownAnnounce,
-    /// A conflict on an append that was unknown before is taken as lost without a look at the slot.
-    ConflictIsLost,
-    /// An append that was unknown is taken as not applied, and its callers are told so.
+    /// A batch whose outcome is unknown is applied and answered: before it is durable.
+    UnknownIsCommitted,
+    /// An append whose outcome is unknown is taken as not applied, and its callers are told so.
     UnknownIsNotApplied,
-    /// A new leader adds to cluster time what passed since it last saw the log move.
-    TimeGoesOnOverTakeover,
-    /// What the clamp cut off is caught up later.
+    /// A refusal of a copy is believed for the copies before it, which were unknown.
+    RefusedAfterUnknown,
+    /// A conflict is taken as lost without a look at the slot: it may have met its own first copy.
+    ConflictIsLost,
+    /// A conflict whose head has come so far is taken as committed without a look at the slot.
+    HeadAloneResolves,
+    /// A leader that meets a conflict goes on leading.
+    StaysLeader,
+    /// A node that meets a head below what it has applied goes on.
+    RestoredLogFollowed,
+    /// The other nodes' clocks are not looked at: one that is minutes ahead leads.
+    SkewIgnored,
+    /// An announce adds to cluster time what the wall clock says has passed.
+    WallClockAtTakeover,
+    /// A stamp adds whatever has passed, above a second too.
+    ClampRemoved,
+    /// What the clamp cut off is caught up by the stamps after it.
     ClampCaughtUp,
-    /// Milliseconds are rounded up at every stamp.
+    /// Every stamp is rounded up to the next millisecond: time races under load.
     MillisecondsRoundedUp,
+    /// What is left below a millisecond is dropped at every stamp: time lags under load.
+    MillisecondsTruncated,
     /// A standby answers consistent reads from its own state.
     ReadWithoutBarrier,
     /// A read rides on the append that was in flight when it came.
     ReadOnAppendInFlight,
-    /// Held calls stay open when their leader steps down.
+    /// Calls that are held for a wait are not ended when their leader steps down.
     HeldCallsForgotten,
-    /// Whoever waits is not given a fresh grace by a new leader, but is taken as deserted.
+    /// A new leader takes those who wait for deserted, rather than give each a fresh grace.
     NoFreshGrace,
-    /// A token is the wall clock's, whatever the last one was.
+    /// A token is the leader's clock, whatever the last token was.
     TokenFromWallClock,
-    /// `bornAt` is not looked at.
+    /// A command is carried out however long ago it was born.
     BornAtIgnored,
-    /// A renewal of an ended lease begins it anew at whoever has the resource.
+    /// The renewal of an ended lease renews whoever holds the resource now.
     RenewalOfAnother,
-    /// A hand-over goes to the first of the queue, though its wait is over.
+    /// The release of an ended lease ends whoever holds the resource now.
+    ReleaseOfAnother,
+    /// A forced release ends the present lease, whichever token it names.
+    ForceReleaseOfAnother,
+    /// A lock is handed to the first of its queue, also when that wait is over.
     HandOverToDue,
-    /// An acquire that comes between an end and its sweep passes the queue.
-    Barging,
-    /// The reply memory forgets at each announce.
+    /// Leases end when another node begins to lead.
+    LeasesCutAtTakeover,
+    /// The reply memory is emptied when another node begins to lead.
     MemoryForgottenAtTakeover,
     /// The abandon of a request that was not seen yet is not remembered.
     AbandonForgotten,
-    /// A release ends whatever lease the resource has.
-    ReleaseOfAnother,
-    /// An entry's answers are given when it is sent.
-    AnswerBeforeDurable,
-    /// A leader that meets a conflict goes on leading.
-    StaysLeader,
-    /// Deadlines are cut at an announce.
-    LeaseCutAtTakeover,
-    /// A node that another log's head contradicts goes on.
-    RestoredLogFollowed,
 }
 
 #[cfg(feature = "planted")]
@@ -65,13 +75,21 @@ mod switch {
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 22] = [
+        pub const ALL: [Self; 27] = [
             Self::ActsOnUnknownAnnounce,
-            Self::ConflictIsLost,
+            Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
-            Self::TimeGoesOnOverTakeover,
+            Self::RefusedAfterUnknown,
+            Self::ConflictIsLost,
+            Self::HeadAloneResolves,
+            Self::StaysLeader,
+            Self::RestoredLogFollowed,
+            Self::SkewIgnored,
+            Self::WallClockAtTakeover,
+            Self::ClampRemoved,
             Self::ClampCaughtUp,
             Self::MillisecondsRoundedUp,
+            Self::MillisecondsTruncated,
             Self::ReadWithoutBarrier,
             Self::ReadOnAppendInFlight,
             Self::HeldCallsForgotten,
@@ -79,15 +97,12 @@ mod switch {
             Self::TokenFromWallClock,
             Self::BornAtIgnored,
             Self::RenewalOfAnother,
+            Self::ReleaseOfAnother,
+            Self::ForceReleaseOfAnother,
             Self::HandOverToDue,
-            Self::Barging,
+            Self::LeasesCutAtTakeover,
             Self::MemoryForgottenAtTakeover,
             Self::AbandonForgotten,
-            Self::ReleaseOfAnother,
-            Self::AnswerBeforeDurable,
-            Self::StaysLeader,
-            Self::LeaseCutAtTakeover,
-            Self::RestoredLogFollowed,
         ];
     }
 

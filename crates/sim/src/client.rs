@@ -320,7 +320,7 @@ impl World {
     }
 
     fn client_rests(&mut self, client: usize) {
-        let pause_ms = self.random.between(1, 1_500);
+        let pause_ms = self.random.between(1, self.config.rests_ms);
         let now = self.mono_of(client);
         let it = &mut self.clients[client];
         it.job = Job::Idle;
@@ -345,7 +345,7 @@ impl World {
             ttl_ms: self.random.between(1_500, 12_000),
             wait_ms: if waits { self.random.between(200, 20_000) } else { 0 },
             hold_ms: if waits { self.random.between(0, 6_000) } else { 0 },
-            keeps_ms: self.random.between(50, 15_000),
+            keeps_ms: self.random.between(20, self.config.keeps_ms),
             until: now.plus_ms(until),
         };
         self.clients[client].job = Job::Asking(asking);
@@ -389,13 +389,17 @@ impl World {
             let call = Call { attempt, operation, born_at, timeout_ms, hold_ms };
             let to = self.to(node);
             // Now and then a network delivers a copy much later.
-            if self.random.in_1000(10)
+            if self.random.in_1000(30)
                 && let Operation::Acquire(_) | Operation::Release(_) = call.operation
             {
                 let operation = call.operation.clone();
+                if let Operation::Acquire(acquire) = &operation {
+                    let hash = acquire.lease_id.public_hash();
+                    self.truth.checks.leases.copied.insert(hash);
+                }
                 let copy = Call { attempt, operation, born_at, timeout_ms, hold_ms };
                 let late = self.random.between(MS, 60_000 * MS);
-                self.agenda.after(late, Event::Arrive(to, Arrival::Call(Box::new(copy))));
+                self.agenda.after(late, Event::LateCopy(Box::new(copy)));
             }
             self.agenda.after(delay, Event::Arrive(to, Arrival::Call(Box::new(call))));
         }

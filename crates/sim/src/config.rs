@@ -34,11 +34,13 @@ pub enum Fault {
     ClientCut,
     /// Presence records are neither written nor read.
     PresenceCut,
+    /// A rehearsal comes to something else, as after a flipped bit in memory; now and then twice.
+    Doubt,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Crash,
         Self::Pause,
         Self::Stop,
@@ -53,6 +55,7 @@ impl Fault {
         Self::ClientDeath,
         Self::ClientCut,
         Self::PresenceCut,
+        Self::Doubt,
     ];
 }
 
@@ -84,6 +87,10 @@ pub struct Config {
     pub gap_ms: u64,
     /// Which faults there are.
     pub faults: Vec<Fault>,
+    /// Clients keep a lock for so long at most.
+    pub keeps_ms: u64,
+    /// And rest for so long at most.
+    pub rests_ms: u64,
     /// Of the nodes.
     pub snapshot_interval_ms: u64,
     /// Wall clocks are off by so much at most.
@@ -116,6 +123,8 @@ impl Config {
             faulty_ms: random.between(20_000, 45_000),
             gap_ms: [400, 1_200, 4_000][random.below(3)],
             faults,
+            keeps_ms: [300, 3_000, 15_000][random.below(3)],
+            rests_ms: [30, 400, 1_500][random.below(3)],
             snapshot_interval_ms: [2_000, 8_000, 300_000][random.below(3)],
             wall_off_ms: if calm { 25_000 } else { 400_000 },
             scenario,

@@ -50,6 +50,8 @@ pub(crate) enum Event {
     Withdraw(To),
     /// Something reaches a client.
     Client(usize, u64, ToClient),
+    /// A copy of a call that a network has kept reaches some node.
+    LateCopy(Box<Call>),
     /// The next fault begins.
     FaultDue,
     /// A fault ends.
@@ -146,7 +148,7 @@ impl Healing {
             Fault::Outage => Self::Outage,
             Fault::LinkCut => Self::Link(node, other),
             Fault::Alone => Self::Alone(node),
-            Fault::PresenceCut | Fault::WallStep => Self::Presence(node),
+            Fault::PresenceCut | Fault::WallStep | Fault::Doubt => Self::Presence(node),
             Fault::ClientPause | Fault::ClientDeath => Self::Client(other),
             Fault::ClientCut => Self::ClientCut(other, node),
         }

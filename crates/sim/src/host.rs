@@ -8,8 +8,9 @@ use crate::{
 };
 use sereno_core::{
     LEVEL_MAX,
+    command::Operation,
     entry::Writer,
-    ids::{LogId, ObjectId, Position},
+    ids::{LeaseId, LogId, ObjectId, Position},
     names::{Caller, ResourceName},
     outcome::{Done, Outcome},
 };
@@ -42,6 +43,8 @@ pub(crate) struct Process {
     next_call: u64,
     next_read: u64,
     pub(crate) calls: BTreeMap<CallId, For>,
+    /// The lease ids that acquires drew.
+    acquires: BTreeMap<CallId, LeaseId>,
     pub(crate) reads: BTreeMap<ReadId, Reading>,
     /// Where its link goes, and in which generation.
     pub(crate) leader: Option<usize>,
@@ -118,6 +121,7 @@ impl World {
             next_call: 1,
             next_read: 1,
             calls: BTreeMap::new(),
+            acquires: BTreeMap::new(),
             reads: BTreeMap::new(),
             leader: None,
             link_generation: 0,
@@ -288,6 +292,9 @@ impl World {
         let id = CallId(process.next_call);
         process.next_call += 1;
         process.calls.insert(id, who);
+        if let Operation::Acquire(acquire) = &call.operation {
+            process.acquires.insert(id, acquire.lease_id);
+        }
         let Call { operation, born_at, hold_ms, .. } = call;
         let call = NodeCall { id, caller, operation, born_at, deadline, hold_ms, is_passed };
         self.input(node, Input::Call(call));
@@ -400,8 +407,14 @@ impl World {
 
     /// Answers a call. Gives the claim of a grant that reached nobody.
     fn reply(&mut self, node: usize, id: CallId, reply: Reply) -> Option<ObjectId> {
-        if let Reply::Decided(outcome) = &reply {
-            self.truth.check_answer(outcome);
+        let acquire = self.process(node).and_then(|process| process.acquires.remove(&id));
+        match (&reply, acquire) {
+            (Reply::Decided(outcome), _) => self.truth.check_answer(outcome),
+            (Reply::Undecided(Undecided::Unknown | Undecided::HeldCallEnded), _) => {}
+            (Reply::Undecided(_), Some(lease_id)) => {
+                self.truth.checks.leases.refused(lease_id);
+            }
+            (Reply::Undecided(_), None) => {}
         }
         let who = self.process(node).and_then(|process| process.calls.remove(&id));
         match who {

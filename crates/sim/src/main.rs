@@ -1,5 +1,7 @@
 //! The command: runs seeds until one fails.
 
+#[cfg(feature = "planted")]
+use sereno_core::planted::{self, Planted};
 use sereno_sim::{Config, Failure, Report, explain, run};
 use std::{
     process::ExitCode,
@@ -13,6 +15,7 @@ const USAGE: &str =
   --minutes N   go on with further seeds for so long
   --seed N      only this one; on a failure its last events are told
   --all         go on after a failure, and tell only which seeds failed and why
+  --planted B   with the planted bug B (only with the feature `planted`)
   --trace       tell everything that happens
   --steps N     stop each run after so many events";
 
@@ -49,6 +52,14 @@ fn options() -> Result<Options, String> {
             "--minutes" => options.time = Some(Duration::from_secs(60 * number()?)),
             "--seed" => options.only = Some(number()?),
             "--steps" => options.steps = number()?,
+            #[cfg(feature = "planted")]
+            "--planted" => {
+                let name = words.next().unwrap_or_default();
+                let is_it = |bug: &Planted| format!("{bug:?}") == name;
+                let bug = Planted::ALL.into_iter().find(is_it);
+                let known = || format!("one of {:?}", Planted::ALL);
+                planted::plant(Some(bug.ok_or_else(known)?));
+            }
             "--all" => options.all = true,
             "--trace" => options.traces = true,
             _ => return Err(USAGE.into()),

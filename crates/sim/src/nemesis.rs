@@ -4,8 +4,10 @@ use crate::{
     clock::{MS, S},
     config::Fault,
     event::{Arrival, Event, Healing},
+    host::Process,
     world::World,
 };
+use sereno_node::handle::Role;
 
 impl World {
     pub(crate) fn plan_fault(&mut self) {
@@ -83,6 +85,9 @@ impl World {
                 other = self.random.below(self.clients.len());
                 self.net.client_cut.insert((other, node));
             }
+            Fault::Doubt => {
+                self.log.doubts.insert(node);
+            }
             Fault::PresenceCut => {
                 self.net.presence_cut.insert(node);
             }
@@ -133,9 +138,16 @@ impl World {
         self.net.cut.clear();
         self.net.client_cut.clear();
         self.net.presence_cut.clear();
+        self.log.doubts.clear();
         for node in 0..self.hosts.len() {
             self.hosts[node].clock.wall_offset_us = 0;
             self.resume(node);
+            let now = self.now_of(node).mono;
+            let is_suspect = |process: &mut Process| process.node.status(now).role == Role::Suspect;
+            if self.process(node).is_some_and(is_suspect) {
+                // An operator looks after it.
+                self.kill(node);
+            }
             self.start(node);
         }
         for client in 0..self.clients.len() {

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::{MS, S},
-    event::{AppendCopy, Arrival, Event, To},
+    event::{AppendCopy, Arrival, Event, Healing, To},
     world::World,
 };
 use sereno_core::{
@@ -30,6 +30,8 @@ pub(crate) struct LogService {
     pub(crate) flaky: [u64; 4],
     /// Nodes that wait for an entry.
     waiting: Vec<(To, Position)>,
+    /// Nodes whose next rehearsal comes to something else.
+    pub(crate) doubts: BTreeSet<usize>,
     pub(crate) was_restored: bool,
 }
 
@@ -228,7 +230,9 @@ impl World {
 
     /// The work of a rehearsal, at one moment.
     pub(crate) fn rehearse(&mut self, to: To, head: Head, outcome_chain: EntryHash) {
-        let rehearsal = if self.reaches_log(to.node) {
+        let rehearsal = if self.log.doubts.remove(&to.node) {
+            Rehearsal::Differs(head)
+        } else if self.reaches_log(to.node) {
             self.rehearsal(head, outcome_chain)
         } else {
             Rehearsal::Failed("the log is not reached".into())
@@ -259,12 +263,20 @@ impl World {
     }
 
     pub(crate) fn reload(&mut self, to: To, head: Head) {
+        if self.to(to.node) != to {
+            return;
+        }
         let once = || {
             let (mut state, _) = self.log.last_snapshot();
             self.log.replay(&mut state, head.position).map(|_| state)
         };
-        let state = once().expect("a reload finds the log");
-        let again = state.outcome_chain();
+        let Some(state) = once() else {
+            // Overtaken by another node's snapshot: the driver gives up, and its process is started again.
+            self.kill(to.node);
+            return self.agenda.after(2 * S, Event::Heal(Healing::Start(to.node)));
+        };
+        let is_bad_again = self.random.in_1000(200);
+        let again = if is_bad_again { EntryHash::ZERO } else { state.outcome_chain() };
         let come = Arrival::Reloaded(Box::new(state), again);
         self.agenda.after(0, Event::Arrive(to, come));
     }

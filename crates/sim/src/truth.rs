@@ -10,6 +10,9 @@ use sereno_core::{
 };
 use std::collections::BTreeMap;
 
+/// What one entry may add to cluster time at most.
+const MAX_STEP_NS: u64 = 1_000_000_000;
+
 #[derive(Debug, Default)]
 pub(crate) struct Truth {
     pub(crate) state: State,
@@ -21,8 +24,11 @@ pub(crate) struct Truth {
     sent_at: BTreeMap<[u8; 32], Real>,
     epochs: BTreeMap<Epoch, Writer>,
     led: BTreeMap<Epoch, usize>,
-    /// Of the newest entry.
-    stamped_at: Option<Real>,
+    /// When the newest entry was stamped.
+    stamped_at: Real,
+    /// Real and cluster time since the present leader's announce.
+    reign_ns: u64,
+    reign_passed_ms: u64,
     pub(crate) checks: Checks,
 }
 
@@ -59,21 +65,34 @@ impl Truth {
         }
     }
 
-    /// Cluster time never runs faster than real time, within what clocks may be off.
+    /// Cluster time runs as real time does, within what clocks may be off, and loses only what the clamp cuts off.
     fn check_time(&mut self, entry: &Entry, sent_at: Real) {
-        if let Some(before) = self.stamped_at {
-            let passed_ms = self.state.time().until(entry.time);
-            let real_ns = sent_at.saturating_sub(before);
-            // Below a millisecond may be left over from the entry before.
-            let allowed_ns = real_ns + real_ns / 100 + 1_000_000;
-            assert!(
-                passed_ms * 1_000_000 <= allowed_ns,
-                "S8: cluster time runs no faster than real time: {passed_ms} ms in {} ms at {}",
-                real_ns / 1_000_000,
-                entry.position
-            );
+        let is_announce = matches!(entry.body, Body::Announce(_));
+        let passed_ms = self.state.time().until(entry.time);
+        assert!(
+            passed_ms == 0 || !is_announce,
+            "S8: an announce adds nothing to cluster time: {passed_ms} ms at {}",
+            entry.position
+        );
+        let gap_ns = sent_at.saturating_sub(self.stamped_at);
+        self.stamped_at = sent_at;
+        if is_announce {
+            (self.reign_ns, self.reign_passed_ms) = (0, 0);
+            return;
         }
-        self.stamped_at = Some(sent_at);
+        self.reign_ns += gap_ns.min(MAX_STEP_NS);
+        self.reign_passed_ms += passed_ms;
+        let (passed_ns, real_ns) = (self.reign_passed_ms * 1_000_000, self.reign_ns);
+        assert!(
+            passed_ns <= real_ns + real_ns / 100,
+            "S8: cluster time runs no faster than real time: {passed_ns} ns in {real_ns} ns at {}",
+            entry.position
+        );
+        assert!(
+            passed_ns + real_ns / 100 + 2_000_000 >= real_ns,
+            "L1: cluster time flows: {passed_ns} ns in {real_ns} ns at {}",
+            entry.position
+        );
     }
 
     /// One log, one state (S1).

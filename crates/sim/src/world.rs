@@ -5,7 +5,7 @@ use crate::{
     client::Client,
     clock::{Clock, MS, Real, S},
     config::{Config, Scenario},
-    event::Event,
+    event::{Arrival, Event},
     host::Host,
     links::Network,
     presence::Records,
@@ -24,6 +24,8 @@ use sereno_node::handle::Role;
 const CALM_NS: u64 = 2 * S;
 /// After all is healed, a leader is there and every node is ready within this.
 const READY_NS: u64 = 12 * S;
+/// Cluster time is measured for so long.
+const FLOW_NS: u64 = 10 * S;
 /// A takeover under no faults comes within this.
 const TAKEOVER_NS: u64 = 10 * S;
 /// So long do clients go on with new work after that moment.
@@ -59,6 +61,8 @@ pub(crate) struct World {
     pub(crate) reads: u64,
     pub(crate) faults: u64,
     pub(crate) takeover_ms: u64,
+    /// Whose wall clock is minutes ahead, as all have seen.
+    skewed: Option<usize>,
     steps: u64,
 }
 
@@ -105,6 +109,7 @@ impl World {
             reads: 0,
             faults: 0,
             takeover_ms: 0,
+            skewed: None,
             steps,
             config,
         }
@@ -142,7 +147,9 @@ impl World {
         if self.config.scenario == Scenario::Restored {
             return self.restore();
         }
+        self.skew_one();
         self.take_over();
+        self.check_flow();
         self.run_until(faulty + READY_NS + WORK_NS);
         for client in &mut self.clients {
             client.is_closing = true;
@@ -155,6 +162,35 @@ impl World {
         self.check_ready();
     }
 
+    /// A standby's wall clock runs minutes ahead, and all nodes have time to see it.
+    fn skew_one(&mut self) {
+        let others: Vec<_> =
+            (0..self.hosts.len()).filter(|&node| Some(node) != self.leader_now()).collect();
+        if self.hosts.len() < 3 {
+            return;
+        }
+        let node = others[self.random.below(others.len())];
+        self.say(|| format!("** n{node} is minutes ahead"));
+        self.hosts[node].clock.wall_offset_us = 300_000_000;
+        self.run_until(self.agenda.now + 4 * S);
+        self.skewed = Some(node);
+    }
+
+    /// Cluster time keeps up with real time while the service can commit.
+    fn check_flow(&mut self) {
+        let (begun, time) = (self.agenda.now, self.truth.state.time());
+        self.run_until(begun + FLOW_NS);
+        let passed_ms = time.until(self.truth.state.time());
+        let due_ms = (self.agenda.now - begun) / MS;
+        assert!(
+            passed_ms + 900 + due_ms / 50 >= due_ms || self.is_over(),
+            "L1: cluster time flows: {passed_ms} ms in {due_ms} ms"
+        );
+        if let Some(node) = self.skewed.take() {
+            self.hosts[node].clock.wall_offset_us = 0;
+        }
+    }
+
     /// The leader dies while all else is well: another is there soon (L2).
     fn take_over(&mut self) {
         let Some(leader) = self.leader_now() else { return };
@@ -164,6 +200,10 @@ impl World {
         while self.leads == before && !self.is_over() {
             self.run_until(self.agenda.now + 50 * MS);
             let took = self.agenda.now - begun;
+            assert!(
+                self.leader_now().is_none_or(|leader| Some(leader) != self.skewed),
+                "S2: a node whose wall clock is over a minute ahead does not begin to lead"
+            );
             assert!(took < TAKEOVER_NS, "L2: somebody leads soon after the leader's death");
         }
         self.takeover_ms = (self.agenda.now - begun) / MS;
@@ -201,6 +241,10 @@ impl World {
             Event::Client(client, life, what) => {
                 self.trace.mix(&[6, now, client as u64]);
                 self.client(client, life, what);
+            }
+            Event::LateCopy(call) => {
+                let to = self.to(self.requests as usize % self.hosts.len());
+                self.arrive(to, Arrival::Call(call));
             }
             Event::FaultDue => self.fault_due(),
             Event::Heal(healing) => self.heal(healing),

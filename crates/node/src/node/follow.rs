@@ -10,6 +10,7 @@ use sereno_core::{
     Applied, State,
     entry::{Body, Entry, EntryHash, Head, SealedEntry},
     ids::Position,
+    planted::{self, Planted},
 };
 use sereno_log::{Conflict, Slot};
 use std::sync::Arc;
@@ -277,7 +278,12 @@ impl Node {
         self.end_calls(now, in_flight, &undecided, out);
         let (ours, theirs) = (in_flight.expected, conflict.head);
         let is_same_log = ours == Head::EMPTY || ours.log_id == theirs.log_id;
-        if self.settings.is_shared && is_same_log && theirs.position > ours.position {
+        if planted::has(Planted::StaysLeader) && self.phase == Phase::Leading {
+            return;
+        }
+        let is_ahead =
+            theirs.position > ours.position || planted::has(Planted::RestoredLogFollowed);
+        if self.settings.is_shared && is_same_log && is_ahead {
             self.progress.known = theirs.position;
             return self.step_down(now, out);
         }

@@ -7,9 +7,12 @@ use sereno_core::{
     event::{Event, EventKind},
     ids::{ClusterTime, LeaseId, Token},
     names::{RequestId, ResourceName},
-    outcome::{Done, End, Grant, Outcome},
+    outcome::{Done, End, Grant, Outcome, WaitEnd},
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Nobody is taken for gone before this has passed, in cluster time, since it was asked for.
+const GRACE_MS: u64 = 10_000;
 
 /// What a client has been told of its lease.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct Holder {
 struct Waiter {
     lease_hash: u64,
     deadline: ClusterTime,
+    /// When a call for it came last.
+    asked_at: ClusterTime,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +50,14 @@ pub(crate) struct Leases {
     /// What clients rely on.
     pub(crate) beliefs: BTreeMap<Token, Belief>,
     ended: BTreeSet<Token>,
+    /// Cluster time of the last announce.
+    pub(super) announced_at: ClusterTime,
+    /// By public hash of the lease id that a call drew: commands that landed, and those whose callers were told that
+    /// they certainly have not and will not.
+    landed: BTreeSet<u64>,
+    refused: BTreeSet<u64>,
+    /// Calls of which a network made copies.
+    pub(crate) copied: BTreeSet<u64>,
     /// Leases whose owner has sent a release, requests that were abandoned, tokens that an operator has ended.
     pub(crate) released: BTreeSet<u64>,
     pub(crate) abandoned: BTreeSet<String>,
@@ -53,7 +66,23 @@ pub(crate) struct Leases {
 
 impl Leases {
     pub(super) fn asked(&mut self, lease_id: LeaseId, wait_ms: u64, request: &RequestId) {
-        self.asked.entry(lease_id.public_hash()).or_insert((wait_ms, request.clone()));
+        let hash = lease_id.public_hash();
+        self.asked.entry(hash).or_insert((wait_ms, request.clone()));
+        self.landed.insert(hash);
+        assert!(
+            !self.refused.contains(&hash) || self.copied.contains(&hash),
+            "S5: {request}: what was told as not applied is not applied"
+        );
+    }
+
+    /// A caller is told that this call is certainly not applied.
+    pub(crate) fn refused(&mut self, lease_id: LeaseId) {
+        let hash = lease_id.public_hash();
+        self.refused.insert(hash);
+        assert!(
+            !self.landed.contains(&hash) || self.copied.contains(&hash),
+            "S5: what is told as not applied is not applied"
+        );
     }
 
     pub(super) fn event(&mut self, event: &Event, entry: &Entry, now: Real) {
@@ -64,10 +93,21 @@ impl Leases {
             EventKind::Queued => {
                 let deadline = entry.time.plus(self.asked[&lease_hash].0);
                 let queue = self.queues.entry(resource.clone()).or_default();
-                queue.push_back(Waiter { lease_hash, deadline });
+                queue.push_back(Waiter { lease_hash, deadline, asked_at: entry.time });
             }
-            EventKind::WaitEnded { .. } => {
+            EventKind::WaitEnded { why, .. } => {
                 let queue = self.queues.entry(resource.clone()).or_default();
+                let waiter = queue.iter().find(|waiter| waiter.lease_hash == lease_hash);
+                if why == Some(WaitEnd::Deserted)
+                    && let Some(waiter) = waiter
+                {
+                    let since = waiter.asked_at.max(self.announced_at);
+                    assert!(
+                        since.until(entry.time) >= GRACE_MS,
+                        "S7: {resource}: a wait is deserted after its grace: {} ms",
+                        since.until(entry.time)
+                    );
+                }
                 let before = queue.len();
                 queue.retain(|waiter| waiter.lease_hash != lease_hash);
                 assert!(queue.len() + 1 == before, "S7: only a wait ends as one, and once");
@@ -163,6 +203,9 @@ impl Leases {
     pub(super) fn outcome(&mut self, entry: &Entry, command: &Command, outcome: &Outcome) {
         match (&command.operation, &outcome.result) {
             (Operation::Acquire(_), Ok(Done::Granted(grant))) => self.told(entry, grant),
+            (Operation::Acquire(acquire), Ok(Done::Waiting(_))) => {
+                self.waits_on(&acquire.resource, &acquire.request_id, entry.time);
+            }
             (Operation::Renew(renew), Ok(Done::Renewed(renewed))) => {
                 let holder = self.holders.get_mut(&renew.lease.resource);
                 let hash = renew.lease.lease_id.public_hash();
@@ -175,6 +218,18 @@ impl Leases {
                 holder.deadline = deadline;
             }
             _ => {}
+        }
+    }
+
+    /// A call asks for a wait that is there.
+    fn waits_on(&mut self, resource: &ResourceName, request: &RequestId, now: ClusterTime) {
+        let asked = &self.asked;
+        let is_its = |waiter: &&mut Waiter| {
+            asked.get(&waiter.lease_hash).is_some_and(|(_, of)| of == request)
+        };
+        let queue = self.queues.get_mut(resource);
+        if let Some(waiter) = queue.and_then(|queue| queue.iter_mut().find(is_its)) {
+            waiter.asked_at = now;
         }
     }
 

@@ -33,6 +33,9 @@ impl Checks {
             Body::Batch(commands) => commands,
             Body::Announce(_) | Body::Resign => &none,
         };
+        if let Body::Announce(_) = &entry.body {
+            self.leases.announced_at = entry.time;
+        }
         for command in commands {
             if let Operation::Acquire(acquire) = &command.operation {
                 self.leases.asked(acquire.lease_id, acquire.wait_timeout_ms, &acquire.request_id);
