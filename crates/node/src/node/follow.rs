@@ -216,6 +216,10 @@ impl Node {
         if matches!(entry.body, Body::Announce(_)) {
             self.progress.abstains_until = None;
         }
+        if self.phase == Phase::Following && self.forward.is_linked() {
+            // Whatever kept it from announcing: the log moves, and its leader is reached.
+            self.not_ready = None;
+        }
         let commands = match &entry.body {
             Body::Batch(commands) => commands.len(),
             Body::Announce(_) | Body::Resign => 0,
