@@ -54,7 +54,6 @@ impl Node {
         if matches!(entry.body, Body::Resign) && self.phase == Phase::Resigning {
             self.step_down(now.mono, out);
             self.progress.abstains_until = Some(now.mono.plus_ms(ABSTAIN_MS));
-            self.phase = Phase::Following;
         }
     }
 

@@ -308,7 +308,8 @@ impl Node {
         // The log has moved, though not by this node: who wrote there has its time.
         self.progress.moved_at = now;
         match self.phase {
-            Phase::Leading | Phase::Following => {
+            // Whoever was about to resign has nothing left to: it follows too.
+            Phase::Leading | Phase::Resigning | Phase::Following => {
                 self.phase = Phase::Following;
                 self.not_ready = Some("no leader is known".into());
             }

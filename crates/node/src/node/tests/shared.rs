@@ -155,3 +155,23 @@ fn a_node_that_may_not_lead_is_ready_again_once_another_does() {
     shared.beat();
     assert_eq!(shared.node.not_ready, None, "the log moves, and its leader is reached");
 }
+
+#[test]
+fn a_leader_that_would_resign_and_is_overtaken_follows() {
+    let mut shared = Shared::at(Memory::default());
+    shared.pass(1);
+    assert!(shared.node.is_leader());
+    for beat in 0..6 {
+        let wall_us = shared.now.wall_us;
+        shared.lands = beat < 5;
+        shared.present(beat, &[("n2", wall_us), ("n3", wall_us)]);
+        shared.pass(1_000);
+    }
+    let (expected, resign) = shared.sent.take().expect("nobody reaches it: it resigns");
+    assert_eq!(Entry::decode(&resign.bytes).map(|entry| entry.body), Ok(Body::Resign));
+    shared.other(Body::Announce(Announce { address: OTHER.into(), genesis: None }));
+    let fetches = shared.fetches;
+    let conflict = shared.log.append(&expected, &resign);
+    shared.give(Input::Appended(conflict));
+    assert_eq!(shared.fetches, fetches + 1, "it reads what the other has written");
+}
