@@ -133,10 +133,15 @@ impl Node {
         Some(silent_at.max(self.retry_at))
     }
 
+    /// Whether it reads on. Not while its announce is under way: that has to be resolved before anything is applied,
+    /// and a log that has moved would be read again and again for nothing.
+    fn reads_on(&self) -> bool {
+        self.settings.is_shared && self.phase == Phase::Following && self.in_flight.is_none()
+    }
+
     /// Keeps one fetch under way while it follows.
     pub(super) fn fetch(&mut self, now: Mono, out: &mut Vec<Output>) {
-        let wanted = self.settings.is_shared && self.phase == Phase::Following;
-        if wanted && !self.progress.fetching && self.progress.fetch_at <= now {
+        if self.reads_on() && !self.progress.fetching && self.progress.fetch_at <= now {
             self.progress.fetching = true;
             out.push(Output::Fetch(self.state.head().position.next()));
         }
@@ -144,9 +149,8 @@ impl Node {
 
     /// When the next fetch is due, if none is under way.
     pub(super) fn fetch_at(&self) -> Option<Mono> {
-        let wanted =
-            self.settings.is_shared && self.phase == Phase::Following && !self.progress.fetching;
-        wanted.then_some(self.progress.fetch_at)
+        let is_due = self.reads_on() && !self.progress.fetching;
+        is_due.then_some(self.progress.fetch_at)
     }
 
     pub(super) fn fetched(&mut self, now: Now, fetched: Fetched, out: &mut Vec<Output>) {

@@ -175,3 +175,24 @@ fn a_leader_that_would_resign_and_is_overtaken_follows() {
     shared.give(Input::Appended(conflict));
     assert_eq!(shared.fetches, fetches + 1, "it reads what the other has written");
 }
+
+#[test]
+fn nothing_is_read_in_vain_while_an_announce_is_under_way() {
+    let mut shared = Shared::following();
+    shared.lands = false;
+    shared.pass(3_000);
+    let (expected, announce) = shared.sent.take().expect("the log is silent: it announces");
+    shared.give(Input::Appended(Append::Unknown("lost".into())));
+    let fetches = shared.fetches;
+    let entry = shared.other(Body::Batch(Vec::new()));
+    for _ in 0..10 {
+        shared.fetched(vec![entry.clone()]);
+    }
+    assert_eq!(shared.fetches, fetches, "it cannot apply it before it knows of its own");
+    let conflict = shared.log.append(&expected, &announce);
+    shared.give(Input::Appended(conflict));
+    assert_eq!(shared.fetches, fetches + 1);
+    shared.fetched(vec![entry]);
+    assert_eq!(shared.node.state().head(), shared.log.head());
+    assert_eq!(shared.node.state().time(), ClusterTime(0));
+}
