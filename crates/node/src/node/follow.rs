@@ -80,9 +80,11 @@ impl Progress {
         progress
     }
 
-    /// The log has moved.
+    /// The log has moved, by an entry of its leader: so long may a working one take. A longer silence than what makes
+    /// a standby announce is an outage, not a pace: counted whole, a few of them would have the next takeover wait
+    /// for minutes.
     fn moved(&mut self, now: Mono) {
-        let gap_ms = (now.since_ns(self.moved_at) / 1_000_000).min(u64::from(u32::MAX)) as u32;
+        let gap_ms = (now.since_ns(self.moved_at) / 1_000_000).min(SILENCE_MS_MIN) as u32;
         self.moved_at = now;
         if self.gaps_ms.len() < GAPS {
             self.gaps_ms.push(gap_ms);
@@ -95,7 +97,8 @@ impl Progress {
             self.since_p99 = 0;
             let mut sorted = self.gaps_ms.clone();
             sorted.sort_unstable();
-            self.p99_ms = u64::from(sorted[(sorted.len() * 99).div_ceil(100) - 1]);
+            // Of less than a hundred not the longest: one outage says nothing of the pace.
+            self.p99_ms = u64::from(sorted[(sorted.len() - 1) * 99 / 100]);
             self.draw();
         }
     }
@@ -216,9 +219,12 @@ impl Node {
         }
         self.applied_at = now.mono;
         self.snapshot.bytes += sealed.bytes.len() as u64;
-        self.progress.moved(now.mono);
         if matches!(entry.body, Body::Announce(_)) {
+            // The silence before it was nobody's.
+            self.progress.moved_at = now.mono;
             self.progress.abstains_until = None;
+        } else {
+            self.progress.moved(now.mono);
         }
         if self.phase == Phase::Following && self.forward.is_linked() {
             // Whatever kept it from announcing: the log moves, and its leader is reached.
@@ -263,7 +269,7 @@ impl Node {
         self.applied_at = now;
         self.snapshot.bytes = 0;
         self.snapshot.position = Some(newest.position);
-        self.progress.moved(now);
+        self.progress.moved_at = now;
         out.push(Output::Jumped);
         self.release_reads(out);
         self.leader_changed(out);

@@ -196,3 +196,24 @@ fn nothing_is_read_in_vain_while_an_announce_is_under_way() {
     assert_eq!(shared.node.state().head(), shared.log.head());
     assert_eq!(shared.node.state().time(), ClusterTime(0));
 }
+
+#[test]
+fn a_silence_that_another_has_ended_makes_nobody_patient() {
+    let mut shared = Shared::following();
+    shared.lands = false;
+    for _ in 0..8 {
+        for _ in 0..20 {
+            shared.pass(500);
+            shared.beat();
+        }
+        // Its process stands still meanwhile.
+        shared.forward(shared.now.mono.plus_ms(30_000));
+        let body = Body::Announce(Announce { address: OTHER.into(), genesis: None });
+        let other = shared.other(body);
+        shared.fetched(vec![other]);
+    }
+    shared.give(Input::Linked(OTHER.into()));
+    shared.beat();
+    shared.pass(2_600);
+    assert!(shared.sent.is_some(), "a silence of two seconds and the jitter is enough");
+}
