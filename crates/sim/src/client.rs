@@ -102,6 +102,11 @@ pub(crate) struct Holding {
 }
 
 impl Client {
+    /// Whether it still listens to this call.
+    pub(crate) fn listens(&self, attempt: Attempt) -> bool {
+        self.life == attempt.life && self.open.as_ref().is_some_and(|it| it.attempt == attempt)
+    }
+
     pub(crate) fn new(number: usize, clock: Clock) -> Self {
         Self {
             caller: Caller::new("").expect("anonymous is a caller"),
@@ -242,6 +247,9 @@ impl World {
         if holding.deadline > now && holding.release_at > now {
             return;
         }
+        if holding.deadline <= now {
+            self.mark("a client finds its lease lost by its own clock");
+        }
         let how = if holding.deadline <= now { "has lost" } else { "releases" };
         self.say(|| format!("c{client} {how} {} {}", holding.resource, holding.token));
         self.client_releases(client, &holding, now);
@@ -279,7 +287,10 @@ impl World {
             }
             Job::Asking(asking) => {
                 let operation = Operation::Acquire(self.acquire(client, &asking));
-                let timeout_ms = asking.hold_ms + self.random.between(800, 6_000);
+                // Some do not wait for as long as they asked to be held.
+                let longest = asking.hold_ms + self.random.between(800, 6_000);
+                let is_hasty = self.random.in_1000(150);
+                let timeout_ms = if is_hasty { self.random.between(5, longest) } else { longest };
                 self.send(client, operation, timeout_ms, asking.hold_ms);
             }
             Job::Holding(holding) if holding.renew_at <= now => {

@@ -125,7 +125,7 @@ impl Config {
             faults,
             keeps_ms: [300, 3_000, 15_000][random.below(3)],
             rests_ms: [30, 400, 1_500][random.below(3)],
-            snapshot_interval_ms: [2_000, 8_000, 300_000][random.below(3)],
+            snapshot_interval_ms: [800, 3_000, 20_000][random.below(3)],
             wall_off_ms: if calm { 25_000 } else { 400_000 },
             scenario,
         }

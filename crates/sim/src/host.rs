@@ -85,6 +85,10 @@ impl World {
         self.hosts[node].clock.now(self.agenda.now)
     }
 
+    pub(crate) fn mark(&mut self, what: &'static str) {
+        self.truth.checks.mark(what);
+    }
+
     pub(crate) fn process(&mut self, node: usize) -> Option<&mut Process> {
         self.hosts[node].process.as_mut()
     }
@@ -344,7 +348,10 @@ impl World {
                     self.agenda.after(delay, Event::Rehearse(to, head, outcome_chain));
                 }
                 Output::Fetch(from) => self.fetch(node, from),
-                Output::Jumped => self.say(|| format!("n{node} goes on from a snapshot")),
+                Output::Jumped => {
+                    self.mark("a node goes on from a snapshot");
+                    self.say(|| format!("n{node} goes on from a snapshot"));
+                }
                 Output::Link(leader) => self.link_to(node, leader),
                 Output::Send(request) => self.send_request(node, request),
                 Output::Publish(record) => self.publish(node, record),
@@ -373,6 +380,7 @@ impl World {
             }
         }
         for claim in unheard {
+            self.mark("a grant reaches nobody");
             self.input(node, Input::Unheard(claim));
         }
     }
@@ -401,6 +409,7 @@ impl World {
     fn halted(&mut self, node: usize, message: String) {
         self.say(|| format!("n{node} halts: {message}"));
         assert!(self.log.was_restored, "only damage is a reason to halt: n{node} says {message}");
+        self.mark("a node halts");
         self.hosts[node].halted = Some(message);
         self.kill(node);
     }
@@ -410,7 +419,8 @@ impl World {
         let acquire = self.process(node).and_then(|process| process.acquires.remove(&id));
         match (&reply, acquire) {
             (Reply::Decided(outcome), _) => self.truth.check_answer(outcome),
-            (Reply::Undecided(Undecided::Unknown | Undecided::HeldCallEnded), _) => {}
+            (Reply::Undecided(Undecided::Unknown), _) => self.mark("an outcome is unknown"),
+            (Reply::Undecided(Undecided::HeldCallEnded), _) => self.mark("a held call is ended"),
             (Reply::Undecided(_), Some(lease_id)) => {
                 self.truth.checks.leases.refused(lease_id);
             }
@@ -419,6 +429,12 @@ impl World {
         let who = self.process(node).and_then(|process| process.calls.remove(&id));
         match who {
             None => granted_claim(&reply),
+            // The connection is closed, and the door finds out.
+            Some(For::Client(attempt))
+                if !self.clients[attempt.client].listens(attempt) && self.random.in_1000(700) =>
+            {
+                granted_claim(&reply)
+            }
             Some(For::Client(attempt)) => {
                 self.to_client(node, attempt, ToClient::Reply(attempt, reply));
                 None
@@ -449,6 +465,9 @@ impl World {
                 let namespace = &self.namespace;
                 let view = state.lock(namespace, &resource).and_then(|view| view.holder);
                 let token = view.map(|holder| holder.holder.token);
+                if failed.is_none() && self.leader_now() != Some(node) {
+                    self.mark("a standby answers a consistent read");
+                }
                 let seen = failed.map_or(Ok(Seen { revision, token }), Err);
                 self.to_client(node, attempt, ToClient::Read(attempt, seen));
             }

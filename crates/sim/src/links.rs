@@ -232,7 +232,10 @@ impl World {
                     self.cancel(node, local);
                 }
             }
-            Request::Unheard(claim) => self.input(node, Input::Unheard(claim)),
+            Request::Unheard(claim) => {
+                self.mark("a grant that was passed on reaches nobody");
+                self.input(node, Input::Unheard(claim));
+            }
             Request::Barrier { number, timeout_ms } => {
                 let came_at = self.agenda.now;
                 let reading = Reading::Barrier { connection: id, number, came_at };

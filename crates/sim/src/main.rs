@@ -4,6 +4,7 @@
 use sereno_core::planted::{self, Planted};
 use sereno_sim::{Config, Failure, Report, explain, run};
 use std::{
+    collections::BTreeMap,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -137,6 +138,7 @@ struct Sum {
     reads: u64,
     snapshots: u64,
     takeovers_ms: Vec<u64>,
+    marks: BTreeMap<&'static str, u64>,
 }
 
 impl Sum {
@@ -150,6 +152,9 @@ impl Sum {
         self.answers += report.answers;
         self.reads += report.reads;
         self.snapshots += report.snapshots;
+        for (what, times) in &report.marks {
+            *self.marks.entry(what).or_default() += times;
+        }
         self.takeovers_ms.extend(Some(report.takeover_ms).filter(|&ms| ms > 0));
     }
 
@@ -178,5 +183,8 @@ impl Sum {
             self.reads,
             self.snapshots
         );
+        for (what, times) in &self.marks {
+            println!("{times:>8} x {what}");
+        }
     }
 }

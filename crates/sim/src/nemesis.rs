@@ -33,7 +33,9 @@ impl World {
             _ => node,
         };
         let mut other = self.random.below(self.hosts.len());
-        let lasts = self.random.skewed(50 * MS, 14 * S);
+        // Some are over before anybody notices; others outlast a takeover, and leases.
+        let longest = if self.random.in_1000(350) { 14 * S } else { 2 * S };
+        let lasts = self.random.between(50 * MS, longest);
         match fault {
             Fault::Crash => self.kill(node),
             Fault::Pause => {

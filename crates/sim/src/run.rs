@@ -3,6 +3,7 @@
 use crate::{config::Config, trace::Trace, world::World};
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     fmt,
     panic::{self, AssertUnwindSafe},
     sync::Once,
@@ -33,6 +34,8 @@ pub struct Report {
     pub takeover_ms: u64,
     /// Snapshots saved.
     pub snapshots: u64,
+    /// How often each rare thing has come about.
+    pub marks: BTreeMap<&'static str, u64>,
 }
 
 /// A run that broke a promise.
@@ -129,5 +132,6 @@ fn play(config: Config, steps: u64, trace: Trace) -> Result<Report, Box<Failure>
         reads: world.reads,
         takeover_ms: world.takeover_ms,
         snapshots: world.snapshots,
+        marks: world.truth.checks.marks,
     })
 }

@@ -10,7 +10,7 @@ use sereno_core::{
     entry::{Entry, EntryHash, Head, SealedEntry},
     ids::Position,
 };
-use sereno_log::{Append, Read, Snapshot, memory::Memory};
+use sereno_log::{Append, Conflict, Read, Slot, Snapshot, memory::Memory};
 use sereno_node::node::{Fetched, Rehearsal};
 use std::collections::BTreeSet;
 
@@ -162,6 +162,22 @@ impl World {
             self.landings += 1;
             self.tell_waiting();
         }
+        match &result {
+            Append::Committed if reply_ns.is_none() => {
+                self.mark("an append lands and its answer is lost");
+            }
+            Append::Conflict(conflict) if conflict.slot == Slot::Entry(entry.head.hash) => {
+                self.mark("a copy meets its own first one");
+            }
+            Append::Conflict(_) if reply_ns.is_none() => {
+                self.mark("a late copy meets another head");
+            }
+            Append::Conflict(Conflict { slot: Slot::Trimmed, .. }) => {
+                self.mark("a copy meets a trimmed slot");
+            }
+            Append::Conflict(_) => self.mark("a leader is overtaken"),
+            _ => {}
+        }
         if let Some(back) = reply_ns {
             if self.log.cut.contains(&to.node) {
                 return self.append_unknown(to);
@@ -231,6 +247,7 @@ impl World {
     /// The work of a rehearsal, at one moment.
     pub(crate) fn rehearse(&mut self, to: To, head: Head, outcome_chain: EntryHash) {
         let rehearsal = if self.log.doubts.remove(&to.node) {
+            self.mark("a rehearsal differs");
             Rehearsal::Differs(head)
         } else if self.reaches_log(to.node) {
             self.rehearsal(head, outcome_chain)
@@ -276,6 +293,9 @@ impl World {
             return self.agenda.after(2 * S, Event::Heal(Healing::Start(to.node)));
         };
         let is_bad_again = self.random.in_1000(200);
+        if is_bad_again {
+            self.mark("it differs again");
+        }
         let again = if is_bad_again { EntryHash::ZERO } else { state.outcome_chain() };
         let come = Arrival::Reloaded(Box::new(state), again);
         self.agenda.after(0, Event::Arrive(to, come));

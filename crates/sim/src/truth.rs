@@ -47,6 +47,9 @@ impl Truth {
             Ok(applied) => applied,
             Err(misfit) => panic!("S1: what lands in the log follows on it: {misfit}"),
         };
+        if matches!(entry.body, Body::Resign) {
+            self.checks.mark("a leader resigns");
+        }
         if matches!(entry.body, Body::Announce(_)) {
             self.epochs.insert(entry.epoch, entry.writer.clone());
         }

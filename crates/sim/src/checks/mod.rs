@@ -13,7 +13,10 @@ use sereno_core::{
     Applied,
     command::Operation,
     entry::{Body, Entry},
+    event::{Event, EventKind},
+    outcome::{AbandonedWas, Code, Detail, Done, End, WaitEnd},
 };
+use std::collections::BTreeMap;
 use tokens::Tokens;
 
 #[derive(Debug, Default)]
@@ -23,9 +26,15 @@ pub(crate) struct Checks {
     requests: Requests,
     /// Grants seen, for the report.
     pub(crate) grants: u64,
+    /// How often each rare thing has come about: what never does is not tested.
+    pub(crate) marks: BTreeMap<&'static str, u64>,
 }
 
 impl Checks {
+    pub(crate) fn mark(&mut self, what: &'static str) {
+        *self.marks.entry(what).or_default() += 1;
+    }
+
     /// An entry was applied.
     pub(crate) fn entry(&mut self, entry: &Entry, applied: &Applied, now: Real) {
         let none = Vec::new();
@@ -47,6 +56,21 @@ impl Checks {
             while let Some(event) = events.next_if(|event| event.revision <= outcome.revision) {
                 self.event(event, entry, now);
             }
+            match &outcome.result {
+                Ok(Done::Abandoned { was: AbandonedWas::Unseen }) => {
+                    self.mark("an abandon comes before its acquire");
+                }
+                Err(refusal) => match (refusal.code, &refusal.detail) {
+                    (_, Detail::BornAt) => self.mark("a copy that is too old is refused"),
+                    (Code::Abandoned, _) => self.mark("an acquire comes after its abandon"),
+                    (Code::LeaseEnded, _) => self.mark("a spent request, or lease, is told so"),
+                    _ => {}
+                },
+                Ok(_) => {}
+            }
+            if outcome.replayed.is_some() {
+                self.mark("an answer is repeated");
+            }
             self.requests.outcome(entry, command, outcome);
             self.leases.outcome(entry, command, outcome);
         }
@@ -58,10 +82,23 @@ impl Checks {
         }
     }
 
-    fn event(&mut self, event: &sereno_core::event::Event, entry: &Entry, now: Real) {
-        if let sereno_core::event::EventKind::Granted { token, .. } = event.kind {
-            self.tokens.granted(token);
-            self.grants += 1;
+    fn event(&mut self, event: &Event, entry: &Entry, now: Real) {
+        match event.kind {
+            EventKind::Granted { token, waited_ms } => {
+                self.tokens.granted(token);
+                self.grants += 1;
+                if waited_ms.is_some() {
+                    self.mark("a lock is handed over");
+                }
+            }
+            EventKind::Ended { end: End::Expired, .. } => self.mark("a lease expires"),
+            EventKind::Ended { end: End::Forced, .. } => self.mark("a lease is ended by force"),
+            EventKind::Ended { end: End::Abandoned, .. } => self.mark("a grant is taken back"),
+            EventKind::WaitEnded { why: Some(WaitEnd::TimedOut), .. } => self.mark("a wait ends"),
+            EventKind::WaitEnded { why: Some(WaitEnd::Deserted), .. } => {
+                self.mark("a wait is deserted");
+            }
+            _ => {}
         }
         self.leases.event(event, entry, now);
     }
