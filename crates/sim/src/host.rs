@@ -436,7 +436,7 @@ impl World {
                 granted_claim(&reply)
             }
             Some(For::Client(attempt)) => {
-                self.to_client(node, attempt, ToClient::Reply(attempt, reply));
+                self.tell_client(node, attempt, ToClient::Reply(attempt, reply));
                 None
             }
             Some(For::Link(connection, remote)) => {
@@ -447,7 +447,7 @@ impl World {
         }
     }
 
-    fn to_client(&mut self, node: usize, attempt: Attempt, what: ToClient) {
+    fn tell_client(&mut self, node: usize, attempt: Attempt, what: ToClient) {
         if self.net.client_cut.contains(&(attempt.client, node)) {
             return;
         }
@@ -469,7 +469,7 @@ impl World {
                     self.mark("a standby answers a consistent read");
                 }
                 let seen = failed.map_or(Ok(Seen { revision, token }), Err);
-                self.to_client(node, attempt, ToClient::Read(attempt, seen));
+                self.tell_client(node, attempt, ToClient::Read(attempt, seen));
             }
             Reading::Barrier { connection, number, came_at } => {
                 if failed.is_none() {
