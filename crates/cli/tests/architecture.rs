@@ -54,6 +54,7 @@ fn dependencies_point_one_way() {
         ("sereno-etcd-dev", &[]),
         ("sereno-log", &["sereno-core"]),
         ("sereno-node", &["sereno-core", "sereno-log"]),
+        ("sereno-sim", &["sereno-core", "sereno-log", "sereno-node"]),
         ("sereno-api", &[]),
         ("sereno-client", &["sereno-api"]),
         ("sereno-server", &["sereno-api", "sereno-core", "sereno-log", "sereno-node"]),
@@ -142,6 +143,20 @@ fn only_the_driver_knows_the_runtime() {
         let knows = text.contains("tokio::") && !is_test;
         let may = may.iter().any(|name| parts.contains(name));
         assert!(!knows || may, "{} must stay sans-I/O", path.display());
+    }
+}
+
+#[test]
+fn planted_bugs_stay_in_the_simulator() {
+    for (name, dependencies) in dependencies() {
+        assert!(!dependencies.contains("sereno-sim"), "{name} must not depend on the simulator");
+        let folder = root().join("crates").join(name.trim_start_matches("sereno-"));
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let mut lines = manifest.lines().filter(|line| !line.starts_with('#'));
+        let may = ["sereno-core", "sereno-sim"].contains(&name.as_str());
+        assert!(may || !lines.any(|line| line.contains("planted")), "{name} plants bugs");
+        let default = manifest.lines().find(|line| line.starts_with("default ="));
+        assert_eq!(default, None, "{name} switches features on by itself");
     }
 }
 

@@ -11,6 +11,7 @@ pub mod ids;
 pub mod limits;
 pub mod names;
 pub mod outcome;
+pub mod planted;
 pub mod policy;
 pub mod query;
 mod state;

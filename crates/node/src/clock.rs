@@ -1,6 +1,10 @@
 //! Clocks as data: time is passed in, and cluster time is made of it (DESIGN.md sections 3 and 4).
 
-use sereno_core::{ids::ClusterTime, limits};
+use sereno_core::{
+    ids::ClusterTime,
+    limits,
+    planted::{self, Planted},
+};
 
 /// Nanoseconds of this process's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +50,20 @@ impl ClusterClock {
     pub(crate) fn stamp(self, now: Mono) -> Self {
         let elapsed_ns = now.since_ns(self.stamped_at) + self.carry_ns;
         let elapsed_ms = elapsed_ns / 1_000_000;
-        if elapsed_ms > limits::MAX_STEP_MS {
+        if elapsed_ms > limits::MAX_STEP_MS && !planted::has(Planted::ClampRemoved) {
             let time = self.time.plus(limits::MAX_STEP_MS);
+            if planted::has(Planted::ClampCaughtUp) {
+                let cut_ns = (elapsed_ms - limits::MAX_STEP_MS) * 1_000_000;
+                return Self { time, stamped_at: Mono(now.0 - cut_ns), carry_ns: 0 };
+            }
             return Self { time, stamped_at: now, carry_ns: 0 };
+        }
+        if planted::has(Planted::MillisecondsRoundedUp) {
+            let time = self.time.plus(elapsed_ns.div_ceil(1_000_000).min(limits::MAX_STEP_MS));
+            return Self { time, stamped_at: now, carry_ns: 0 };
+        }
+        if planted::has(Planted::MillisecondsTruncated) {
+            return Self { time: self.time.plus(elapsed_ms), stamped_at: now, carry_ns: 0 };
         }
         let time = self.time.plus(elapsed_ms);
         Self { time, stamped_at: now, carry_ns: elapsed_ns % 1_000_000 }

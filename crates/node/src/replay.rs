@@ -154,6 +154,9 @@ pub(crate) fn rehearse(
         Err(ReplayError::Log(LogError::Unreachable(reason))) => {
             return Ok(Rehearsal::Failed(reason));
         }
+        Err(error @ (ReplayError::Head { .. } | ReplayError::Gap { .. })) => {
+            return overtaken(runtime, log, head).ok_or(error);
+        }
         Err(error) => return Err(error),
     };
     if state.outcome_chain() != outcome_chain {
@@ -174,9 +177,58 @@ pub(crate) fn rehearse(
     })
 }
 
+/// Where nodes share the log, another's snapshot beyond `head` may have come in between, and a trim after it: then the
+/// entries that do not lead to `head` are no damage.
+fn overtaken(runtime: &Handle, log: &dyn Log, head: Head) -> Option<Rehearsal> {
+    let newest = runtime.block_on(log.latest_snapshot()).ok().flatten()?;
+    let is_newer = newest.head.log_id == head.log_id && newest.head.position > head.position;
+    let at = newest.head.position;
+    is_newer.then(|| Rehearsal::Failed(format!("another node has saved the snapshot at {at}")))
+}
+
 /// The calling thread works only when nobody else wants to.
 pub(crate) fn lower_priority() {
     // Only Linux gives a thread a priority of its own; elsewhere, or where it is forbidden, it shares the node's.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sereno_core::{
+        entry::{Body, SealedEntry},
+        testing::Scribe,
+    };
+    use sereno_log::memory::Memory;
+    use sereno_log::memory::MemoryLog;
+
+    fn write(memory: &mut Memory, scribe: &mut Scribe) -> SealedEntry {
+        let entry = scribe.entry(1, Body::Batch(Vec::new()));
+        let sealed = entry.seal(scribe.state.log_id());
+        memory.append(&memory.head(), &sealed);
+        scribe.push(entry, sealed.head.hash);
+        sealed
+    }
+
+    #[test]
+    fn a_rehearsal_that_another_node_has_overtaken_is_no_damage() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let (mut memory, mut scribe) = (Memory::default(), Scribe::new());
+        let genesis = Scribe::genesis().seal(scribe.state.log_id());
+        memory.append(&Head::EMPTY, &genesis);
+        let head = write(&mut memory, &mut scribe).head;
+        let chain = scribe.state.outcome_chain();
+        for _ in 0..2 {
+            write(&mut memory, &mut scribe);
+            let bytes = scribe.state.to_snapshot().into();
+            memory.save_snapshot(Snapshot { head: scribe.state.head(), bytes }).unwrap();
+        }
+        memory.trim(scribe.state.head().position);
+        let log = MemoryLog::of(memory);
+        let rehearsal = rehearse(runtime.handle(), &log, &[], head, chain);
+        assert!(matches!(rehearsal, Ok(Rehearsal::Failed(_))), "{rehearsal:?}");
+        let unknown = Head { position: Position(99), ..head };
+        assert!(rehearse(runtime.handle(), &log, &[], unknown, chain).is_err(), "that is damage");
+    }
 }

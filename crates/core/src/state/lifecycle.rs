@@ -11,6 +11,7 @@ use crate::{
     ids::{ClusterTime, ObjectId},
     names::{Caller, Reason, ResourceName},
     outcome::{Code, Detail, Done, End, Refusal, WaitEnd, Waiting},
+    planted::{self, Planted},
 };
 
 impl State {
@@ -107,7 +108,9 @@ impl State {
         let resource = namespace.resources.get_mut(name).expect("what was held is known");
         assert!(resource.is_free(), "only what is free is handed over");
         let now = self.time;
-        let due = |id: &&ObjectId| self.claims[*id].deadline <= now;
+        let due = |id: &&ObjectId| {
+            self.claims[*id].deadline <= now && !planted::has(Planted::HandOverToDue)
+        };
         resource.due += resource.queue.range(resource.due..).take_while(due).count();
         let index = resource.due;
         if index == resource.queue.len() {

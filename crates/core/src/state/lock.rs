@@ -19,6 +19,7 @@ use crate::{
         AbandonedWas, Code, Detail, Done, End, InTheWay, NotReleased, Outcome, Refusal, Renewed,
         WaitEnd,
     },
+    planted::{self, Planted},
     policy::{Fencing, within},
 };
 use std::collections::BTreeSet;
@@ -321,7 +322,9 @@ impl State {
     ) -> Result<Renewed, Refusal> {
         let not_found = || Refusal::new(Code::NotFound);
         let namespace = self.namespace_id(namespace).ok_or_else(not_found)?;
-        let (id, index) = self.find_holding(namespace, lease)?;
+        let found = self.find_holding(namespace, lease);
+        let (id, index) =
+            self.or_anothers(Planted::RenewalOfAnother, namespace, &lease.resource, found)?;
         let ttl_ms = ttl_ms.map(|ttl_ms| self.check_ttl(namespace, ttl_ms)).transpose()?;
         let (now, revision) = (self.time, self.revision);
 
@@ -384,13 +387,33 @@ impl State {
         }
     }
 
+    /// What was found; or, with that bug planted, the holding of whoever has the resource.
+    fn or_anothers(
+        &self,
+        bug: Planted,
+        namespace: u32,
+        resource: &ResourceName,
+        found: Result<(ObjectId, usize), Refusal>,
+    ) -> Result<(ObjectId, usize), Refusal> {
+        if !planted::has(bug) {
+            return found;
+        }
+        let resources = &self.namespaces[namespace as usize].resources;
+        let holder = resources.get(resource).and_then(|resource| resource.holder);
+        let other = holder.and_then(|id| Some((id, self.claims[&id].holding(resource)?.0)));
+        found.or_else(|refusal| other.ok_or(refusal))
+    }
+
     pub(super) fn release(&mut self, caller: &Caller, op: &Release) -> Outcome {
         self.touch_lease(&op.lease);
         self.next_revision();
         let Some(namespace) = self.namespace_id(&op.namespace) else {
             return self.decided(None, Err(Refusal::new(Code::NotFound)));
         };
-        let already = match self.find_holding(namespace, &op.lease) {
+        let found = self.find_holding(namespace, &op.lease);
+        let resource = &op.lease.resource;
+        let found = self.or_anothers(Planted::ReleaseOfAnother, namespace, resource, found);
+        let already = match found {
             Ok((id, index)) => {
                 self.end_holding(id, index, End::Released, self.time, Some((caller, None)));
                 None
@@ -466,7 +489,8 @@ impl State {
         let holder = resources.get(&op.resource).and_then(|resource| resource.holder);
         let holding = holder.and_then(|id| {
             let (index, holding) = self.claims[&id].holding(&op.resource)?;
-            (holding.token == op.token).then_some((id, index))
+            let is_it = holding.token == op.token || planted::has(Planted::ForceReleaseOfAnother);
+            is_it.then_some((id, index))
         });
         let (id, index) = holding.ok_or_else(|| Refusal::new(Code::NotHolder))?;
         self.end_holding(id, index, End::Forced, self.time, Some((caller, Some(&op.reason))));

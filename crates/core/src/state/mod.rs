@@ -21,6 +21,7 @@ use crate::{
     limits,
     names::{Caller, NamespaceName, Owner, ResourceName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
+    planted::{self, Planted},
     policy::Policy,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -279,6 +280,18 @@ impl State {
             // that the next log's floor is above them even if its first leader's clock lags a minute (S2).
             self.last_token = Token(entry.token_clock_us + limits::TOKEN_HEADROOM_US - 1);
         }
+        if planted::has(Planted::LeasesCutAtTakeover) {
+            let held = self.claims.iter().filter(|(_, claim)| claim.held.is_some());
+            for id in held.map(|(&id, _)| id).collect::<Vec<_>>() {
+                self.next_revision();
+                self.end_lease(id, crate::outcome::End::Expired, self.time);
+            }
+        }
+        if planted::has(Planted::MemoryForgottenAtTakeover) {
+            while let Some(namespace) = self.memory.forget_one(ClusterTime(u64::MAX)) {
+                self.namespaces[namespace as usize].records -= 1;
+            }
+        }
         self.head.epoch = entry.epoch;
         let address = announce.address.clone();
         self.leader = Some(Leader { writer: entry.writer.clone(), address });
@@ -302,9 +315,9 @@ impl State {
     }
 
     fn execute(&mut self, command: &Command) {
-        let outcome = if command.born_at.plus(limits::BORN_AT_MS_MAX) < self.time
-            || command.born_at > self.time
-        {
+        let is_too_old = command.born_at.plus(limits::BORN_AT_MS_MAX) < self.time
+            && !planted::has(Planted::BornAtIgnored);
+        let outcome = if is_too_old || command.born_at > self.time {
             self.next_revision();
             self.decided(None, Err(Refusal::new(Code::Unavailable).with(Detail::BornAt)))
         } else {
@@ -339,6 +352,9 @@ impl State {
 
     /// Mints the next token: above every one before, and not below the leader's wall clock (S2).
     fn next_token(&mut self) -> Token {
+        if planted::has(Planted::TokenFromWallClock) {
+            return Token(self.token_clock_us);
+        }
         let token = Token((self.last_token.0 + 1).max(self.token_clock_us));
         assert!(token > self.last_token, "tokens rise");
         assert!(token.0 <= limits::TOKEN_MAX, "tokens stay below 2^53: the token clock is broken");
@@ -407,6 +423,11 @@ impl State {
     /// Commands applied and objects swept so far.
     pub fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// The leader's wall clock as of the last entry, in microseconds.
+    pub fn token_clock_us(&self) -> u64 {
+        self.token_clock_us
     }
 
     /// The largest token granted so far, or the floor minus one.

@@ -13,6 +13,7 @@ use sereno_core::{
     ids::{ClusterTime, LeaseId},
     limits,
     names::Invalid,
+    planted::{self, Planted},
 };
 
 /// A stop waits no longer than this for the log: a resign only spares the others a silence.
@@ -49,6 +50,14 @@ impl Node {
         out: &mut Vec<Output>,
     ) {
         let refusal = self.refusal();
+        if planted::has(Planted::ReadWithoutBarrier) && self.forwards() {
+            return out.push(Output::ReadReady(id));
+        }
+        if planted::has(Planted::ReadOnAppendInFlight)
+            && let Some(in_flight) = &mut self.in_flight
+        {
+            return in_flight.reads.push((id, deadline));
+        }
         match (consistency, refusal) {
             (Consistency::Stale, _) if !self.is_in_doubt() => out.push(Output::ReadReady(id)),
             (_, Some(undecided)) => out.push(Output::ReadFailed(id, undecided)),
@@ -181,7 +190,11 @@ impl Node {
                 out.push(Output::Reply(id, Reply::Undecided(undecided.clone())));
             }
         }
-        for id in self.calls.held() {
+        let held = match planted::has(Planted::HeldCallsForgotten) {
+            true => Vec::new(),
+            false => self.calls.held(),
+        };
+        for id in held {
             self.close(now, id);
             out.push(Output::Reply(id, Reply::Undecided(Undecided::HeldCallEnded)));
         }

@@ -15,6 +15,7 @@ use sereno_core::{
     entry::{Announce, Body, Entry, Genesis, Head, SealedEntry},
     ids::{ClusterTime, Epoch},
     limits,
+    planted::{self, Planted},
 };
 use sereno_log::{Append, Conflict, Slot};
 
@@ -139,7 +140,12 @@ impl Node {
         let is_first = self.state.head() == Head::EMPTY;
         let Settings { new_log_id: log_id, min_ttl_ms, .. } = self.settings;
         let genesis = is_first.then_some(Genesis { log_id, min_ttl_ms });
-        let clock = ClusterClock::at_announce(self.state.time(), now.mono);
+        let mut time = self.state.time();
+        if planted::has(Planted::WallClockAtTakeover) {
+            let passed_us = now.wall_us.saturating_sub(self.state.token_clock_us());
+            time = time.plus((passed_us / 1_000).min(limits::MAX_STEP_MS));
+        }
+        let clock = ClusterClock::at_announce(time, now.mono);
         let tokens = TokenClock::new(now.wall_us, now.mono);
         let address = self.settings.address.clone();
         let body = Body::Announce(Announce { address, genesis });
@@ -243,8 +249,31 @@ impl Node {
             assert!(self.phase == Phase::Stopped, "a result belongs to an append");
             return; // It had given up.
         };
+        let is_announce = matches!(in_flight.entry.body, Body::Announce(_));
         match result {
             Append::Committed => self.commit(now, in_flight, out),
+            Append::Unknown(_) if is_announce && planted::has(Planted::ActsOnUnknownAnnounce) => {
+                self.commit(now, in_flight, out);
+            }
+            Append::Unknown(_) if !is_announce && planted::has(Planted::UnknownIsCommitted) => {
+                self.commit(now, in_flight, out);
+            }
+            Append::Unknown(_) if planted::has(Planted::UnknownIsNotApplied) => {
+                self.not_appended(now.mono, in_flight, out);
+            }
+            Append::NotAppended(_) if planted::has(Planted::RefusedAfterUnknown) => {
+                self.not_appended(now.mono, in_flight, out);
+            }
+            Append::Conflict(conflict) if planted::has(Planted::ConflictIsLost) => {
+                self.lost(now.mono, &in_flight, &conflict, out);
+            }
+            Append::Conflict(Conflict { head, .. })
+                if in_flight.ever_unknown
+                    && head.position >= in_flight.sealed.head.position
+                    && planted::has(Planted::HeadAloneResolves) =>
+            {
+                self.commit(now, in_flight, out);
+            }
             // Its first copy may have landed: that is told by the slot, never by the head alone.
             Append::Conflict(Conflict { slot: Slot::Entry(hash), .. })
                 if hash == in_flight.sealed.head.hash =>

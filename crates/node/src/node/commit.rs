@@ -9,8 +9,9 @@ use crate::{
 use sereno_core::{
     Applied, Settled,
     entry::{Body, Entry, SealedEntry},
-    ids::ObjectId,
+    ids::{ClusterTime, ObjectId},
     outcome::{Done, Outcome},
+    planted::{self, Planted},
 };
 use std::sync::Arc;
 
@@ -53,7 +54,6 @@ impl Node {
         if matches!(entry.body, Body::Resign) && self.phase == Phase::Resigning {
             self.step_down(now.mono, out);
             self.progress.abstains_until = Some(now.mono.plus_ms(ABSTAIN_MS));
-            self.phase = Phase::Following;
         }
     }
 
@@ -95,7 +95,10 @@ impl Node {
             self.unlink(out);
             out.push(Output::Leads { took_ns: now.since_ns(self.began_to_try) });
             // Whoever waits has as long to ask again as if its call had ended now.
-            let time = self.state.time();
+            let time = match planted::has(Planted::NoFreshGrace) {
+                true => ClusterTime(0),
+                false => self.state.time(),
+            };
             self.calls.clear_graces();
             for claim in self.state.waiting_claims() {
                 if !self.calls.is_asked_for(claim) {

@@ -10,6 +10,7 @@ use sereno_core::{
     Applied, State,
     entry::{Body, Entry, EntryHash, Head, SealedEntry},
     ids::Position,
+    planted::{self, Planted},
 };
 use sereno_log::{Conflict, Slot};
 use std::sync::Arc;
@@ -79,9 +80,11 @@ impl Progress {
         progress
     }
 
-    /// The log has moved.
+    /// The log has moved, by an entry of its leader: so long may a working one take. A longer silence than what makes
+    /// a standby announce is an outage, not a pace: counted whole, a few of them would have the next takeover wait
+    /// for minutes.
     fn moved(&mut self, now: Mono) {
-        let gap_ms = (now.since_ns(self.moved_at) / 1_000_000).min(u64::from(u32::MAX)) as u32;
+        let gap_ms = (now.since_ns(self.moved_at) / 1_000_000).min(SILENCE_MS_MIN) as u32;
         self.moved_at = now;
         if self.gaps_ms.len() < GAPS {
             self.gaps_ms.push(gap_ms);
@@ -94,7 +97,8 @@ impl Progress {
             self.since_p99 = 0;
             let mut sorted = self.gaps_ms.clone();
             sorted.sort_unstable();
-            self.p99_ms = u64::from(sorted[(sorted.len() * 99).div_ceil(100) - 1]);
+            // Of less than a hundred not the longest: one outage says nothing of the pace.
+            self.p99_ms = u64::from(sorted[(sorted.len() - 1) * 99 / 100]);
             self.draw();
         }
     }
@@ -132,10 +136,15 @@ impl Node {
         Some(silent_at.max(self.retry_at))
     }
 
+    /// Whether it reads on. Not while its announce is under way: that has to be resolved before anything is applied,
+    /// and a log that has moved would be read again and again for nothing.
+    fn reads_on(&self) -> bool {
+        self.settings.is_shared && self.phase == Phase::Following && self.in_flight.is_none()
+    }
+
     /// Keeps one fetch under way while it follows.
     pub(super) fn fetch(&mut self, now: Mono, out: &mut Vec<Output>) {
-        let wanted = self.settings.is_shared && self.phase == Phase::Following;
-        if wanted && !self.progress.fetching && self.progress.fetch_at <= now {
+        if self.reads_on() && !self.progress.fetching && self.progress.fetch_at <= now {
             self.progress.fetching = true;
             out.push(Output::Fetch(self.state.head().position.next()));
         }
@@ -143,9 +152,8 @@ impl Node {
 
     /// When the next fetch is due, if none is under way.
     pub(super) fn fetch_at(&self) -> Option<Mono> {
-        let wanted =
-            self.settings.is_shared && self.phase == Phase::Following && !self.progress.fetching;
-        wanted.then_some(self.progress.fetch_at)
+        let is_due = self.reads_on() && !self.progress.fetching;
+        is_due.then_some(self.progress.fetch_at)
     }
 
     pub(super) fn fetched(&mut self, now: Now, fetched: Fetched, out: &mut Vec<Output>) {
@@ -211,9 +219,16 @@ impl Node {
         }
         self.applied_at = now.mono;
         self.snapshot.bytes += sealed.bytes.len() as u64;
-        self.progress.moved(now.mono);
         if matches!(entry.body, Body::Announce(_)) {
+            // The silence before it was nobody's.
+            self.progress.moved_at = now.mono;
             self.progress.abstains_until = None;
+        } else {
+            self.progress.moved(now.mono);
+        }
+        if self.phase == Phase::Following && self.forward.is_linked() {
+            // Whatever kept it from announcing: the log moves, and its leader is reached.
+            self.not_ready = None;
         }
         let commands = match &entry.body {
             Body::Batch(commands) => commands.len(),
@@ -254,7 +269,7 @@ impl Node {
         self.applied_at = now;
         self.snapshot.bytes = 0;
         self.snapshot.position = Some(newest.position);
-        self.progress.moved(now);
+        self.progress.moved_at = now;
         out.push(Output::Jumped);
         self.release_reads(out);
         self.leader_changed(out);
@@ -277,7 +292,12 @@ impl Node {
         self.end_calls(now, in_flight, &undecided, out);
         let (ours, theirs) = (in_flight.expected, conflict.head);
         let is_same_log = ours == Head::EMPTY || ours.log_id == theirs.log_id;
-        if self.settings.is_shared && is_same_log && theirs.position > ours.position {
+        if planted::has(Planted::StaysLeader) && self.phase == Phase::Leading {
+            return;
+        }
+        let is_ahead =
+            theirs.position > ours.position || planted::has(Planted::RestoredLogFollowed);
+        if self.settings.is_shared && is_same_log && is_ahead {
             self.progress.known = theirs.position;
             return self.step_down(now, out);
         }
@@ -298,7 +318,8 @@ impl Node {
         // The log has moved, though not by this node: who wrote there has its time.
         self.progress.moved_at = now;
         match self.phase {
-            Phase::Leading | Phase::Following => {
+            // Whoever was about to resign has nothing left to: it follows too.
+            Phase::Leading | Phase::Resigning | Phase::Following => {
                 self.phase = Phase::Following;
                 self.not_ready = Some("no leader is known".into());
             }

@@ -11,6 +11,7 @@ mod overload;
 mod random;
 mod reads;
 mod rehearsal;
+mod shared;
 mod stop;
 mod time;
 mod unknown;

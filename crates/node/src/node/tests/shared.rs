@@ -1,0 +1,219 @@
+//! A node that shares its log, driven by hand: what it does when another leads.
+
+use super::world::{WALL_US, settings};
+use crate::{
+    clock::{Mono, Now},
+    node::{Fetched, Input, Node, Output, Presence, Recovered, Settings},
+};
+use sereno_core::{
+    State,
+    entry::{Announce, Body, Entry, Head, SealedEntry, Writer},
+    ids::{ClusterTime, Epoch},
+    testing::Scribe,
+};
+use sereno_log::{Append, memory::Memory};
+
+const OTHER: &str = "there";
+
+struct Shared {
+    node: Node,
+    now: Now,
+    log: Memory,
+    /// Whether what the node appends lands.
+    lands: bool,
+    sent: Option<(Head, SealedEntry)>,
+    fetches: usize,
+    links: Vec<Option<String>>,
+}
+
+impl Shared {
+    /// A node at a log that another one has founded and leads.
+    fn following() -> Self {
+        let mut shared = Self::at(Memory::default());
+        let genesis = Scribe::genesis();
+        let sealed = genesis.seal(Scribe::new().state.log_id());
+        assert_eq!(shared.log.append(&Head::EMPTY, &sealed), Append::Committed);
+        shared.fetched(vec![sealed]);
+        let leads = shared.other(Body::Announce(Announce { address: OTHER.into(), genesis: None }));
+        shared.fetched(vec![leads]);
+        assert_eq!(shared.links.last(), Some(&Some(OTHER.into())));
+        shared
+    }
+
+    fn at(log: Memory) -> Self {
+        let now = Now { mono: Mono(5_000_000_000), wall_us: WALL_US };
+        let settings = Settings { is_shared: true, ..settings() };
+        let node = Node::new(settings, State::new(), Recovered::default(), now);
+        Self { node, now, log, lands: true, sent: None, fetches: 0, links: Vec::new() }
+    }
+
+    /// The other node writes what follows on this node's head.
+    fn other(&mut self, body: Body) -> SealedEntry {
+        let expected = self.log.head();
+        let position = expected.position.next();
+        let epoch = match body {
+            Body::Announce(_) => Epoch(position.0),
+            _ => expected.epoch,
+        };
+        let entry = Entry {
+            position,
+            epoch,
+            writer: Writer { node_id: "n2".into(), start: 2 },
+            time: self.node.state().time(),
+            token_clock_us: WALL_US,
+            previous: expected.hash,
+            body,
+        };
+        let sealed = entry.seal(expected.log_id);
+        assert_eq!(self.log.append(&expected, &sealed), Append::Committed);
+        sealed
+    }
+
+    fn beat(&mut self) {
+        let beat = self.other(Body::Batch(Vec::new()));
+        self.fetched(vec![beat]);
+    }
+
+    fn fetched(&mut self, entries: Vec<SealedEntry>) {
+        self.give(Input::Fetched(Fetched::Entries(entries)));
+    }
+
+    fn present(&mut self, beat: u64, others: &[(&str, u64)]) {
+        let record = |&(id, wall_us): &(&str, u64)| Presence {
+            node_id: id.into(),
+            start: 1,
+            address: id.into(),
+            version: String::new(),
+            level_max: 1,
+            wall_us,
+            leader_heard_ms: None,
+            applied: 0,
+            distrusts: false,
+            beat,
+        };
+        self.give(Input::Present(others.iter().map(record).collect()));
+    }
+
+    fn give(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.node.handle(self.now, input, &mut out);
+        self.node.advance(self.now, &mut out);
+        self.absorb(out);
+    }
+
+    fn absorb(&mut self, out: Vec<Output>) {
+        for output in out {
+            match output {
+                Output::Append { expected, entry } => self.sent = Some((expected, entry)),
+                Output::Fetch(_) => self.fetches += 1,
+                Output::Link(leader) => self.links.push(leader),
+                Output::Halt(message) => panic!("nothing here is a reason to halt: {message}"),
+                _ => {}
+            }
+        }
+        let wake_at = self.node.wake_at();
+        assert!(wake_at.is_none_or(|at| at > self.now.mono), "it sleeps, and does not spin");
+        if self.lands {
+            self.land();
+        }
+    }
+
+    fn land(&mut self) {
+        if let Some((expected, entry)) = self.sent.take() {
+            let result = self.log.append(&expected, &entry);
+            self.give(Input::Appended(result));
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        let end = self.now.mono.plus_ms(ms);
+        while let Some(at) = self.node.wake_at().filter(|&at| at <= end) {
+            self.forward(at);
+            let mut out = Vec::new();
+            self.node.advance(self.now, &mut out);
+            self.absorb(out);
+        }
+        self.forward(end);
+    }
+
+    fn forward(&mut self, to: Mono) {
+        self.now.wall_us += to.since_ns(self.now.mono) / 1_000;
+        self.now.mono = to;
+    }
+}
+
+#[test]
+fn a_node_that_may_not_lead_is_ready_again_once_another_does() {
+    let mut shared = Shared::following();
+    shared.give(Input::Linked(OTHER.into()));
+    assert_eq!(shared.node.not_ready, None);
+    let behind = shared.now.wall_us - 300_000_000;
+    shared.present(1, &[("n2", behind)]);
+    shared.pass(3_000);
+    let why = shared.node.not_ready.clone().expect("its clock is ahead");
+    assert!(why.contains("wall clock"), "{why}");
+    shared.beat();
+    assert_eq!(shared.node.not_ready, None, "the log moves, and its leader is reached");
+}
+
+#[test]
+fn a_leader_that_would_resign_and_is_overtaken_follows() {
+    let mut shared = Shared::at(Memory::default());
+    shared.pass(1);
+    assert!(shared.node.is_leader());
+    for beat in 0..6 {
+        let wall_us = shared.now.wall_us;
+        shared.lands = beat < 5;
+        shared.present(beat, &[("n2", wall_us), ("n3", wall_us)]);
+        shared.pass(1_000);
+    }
+    let (expected, resign) = shared.sent.take().expect("nobody reaches it: it resigns");
+    assert_eq!(Entry::decode(&resign.bytes).map(|entry| entry.body), Ok(Body::Resign));
+    shared.other(Body::Announce(Announce { address: OTHER.into(), genesis: None }));
+    let fetches = shared.fetches;
+    let conflict = shared.log.append(&expected, &resign);
+    shared.give(Input::Appended(conflict));
+    assert_eq!(shared.fetches, fetches + 1, "it reads what the other has written");
+}
+
+#[test]
+fn nothing_is_read_in_vain_while_an_announce_is_under_way() {
+    let mut shared = Shared::following();
+    shared.lands = false;
+    shared.pass(3_000);
+    let (expected, announce) = shared.sent.take().expect("the log is silent: it announces");
+    shared.give(Input::Appended(Append::Unknown("lost".into())));
+    let fetches = shared.fetches;
+    let entry = shared.other(Body::Batch(Vec::new()));
+    for _ in 0..10 {
+        shared.fetched(vec![entry.clone()]);
+    }
+    assert_eq!(shared.fetches, fetches, "it cannot apply it before it knows of its own");
+    let conflict = shared.log.append(&expected, &announce);
+    shared.give(Input::Appended(conflict));
+    assert_eq!(shared.fetches, fetches + 1);
+    shared.fetched(vec![entry]);
+    assert_eq!(shared.node.state().head(), shared.log.head());
+    assert_eq!(shared.node.state().time(), ClusterTime(0));
+}
+
+#[test]
+fn a_silence_that_another_has_ended_makes_nobody_patient() {
+    let mut shared = Shared::following();
+    shared.lands = false;
+    for _ in 0..8 {
+        for _ in 0..20 {
+            shared.pass(500);
+            shared.beat();
+        }
+        // Its process stands still meanwhile.
+        shared.forward(shared.now.mono.plus_ms(30_000));
+        let body = Body::Announce(Announce { address: OTHER.into(), genesis: None });
+        let other = shared.other(body);
+        shared.fetched(vec![other]);
+    }
+    shared.give(Input::Linked(OTHER.into()));
+    shared.beat();
+    shared.pass(2_600);
+    assert!(shared.sent.is_some(), "a silence of two seconds and the jitter is enough");
+}

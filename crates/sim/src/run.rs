@@ -1,0 +1,137 @@
+//! One run from a seed: a report, or what failed.
+
+use crate::{config::Config, trace::Trace, world::World};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    sync::Once,
+};
+
+/// What a run has seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Of the whole trace: the same seed, the same hash.
+    pub hash: u64,
+    /// Events that happened.
+    pub events: u64,
+    /// Simulated time.
+    pub simulated_ms: u64,
+    /// Entries that landed.
+    pub entries: u64,
+    /// Times a node began to lead.
+    pub leads: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Grants by the log.
+    pub grants: u64,
+    /// Answers that clients took.
+    pub answers: u64,
+    /// Consistent reads answered.
+    pub reads: u64,
+    /// How long the takeover at the end took.
+    pub takeover_ms: u64,
+    /// Snapshots saved.
+    pub snapshots: u64,
+    /// How often each rare thing has come about.
+    pub marks: BTreeMap<&'static str, u64>,
+}
+
+/// A run that broke a promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What the seed stands for.
+    pub config: Config,
+    /// Which promise, and how.
+    pub message: String,
+    /// When, in simulated time.
+    pub at_ms: u64,
+    /// Events until then.
+    pub events: u64,
+    /// The last things that happened, if they were kept.
+    pub lines: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skipped = self.lines.len().saturating_sub(60);
+        for line in &self.lines[skipped..] {
+            writeln!(f, "{line}")?;
+        }
+        let (seed, at_ms, events) = (self.config.seed, self.at_ms, self.events);
+        writeln!(f, "seed {seed} failed at {at_ms} ms, event {events}: {}", self.message)?;
+        writeln!(f, "{:?}", self.config)?;
+        write!(f, "again: cargo run --release -p sereno-sim -- --seed {seed} --trace")
+    }
+}
+
+thread_local! {
+    /// While a run is under way its panics are caught, and not printed.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+    static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn quieten() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if IS_QUIET.get() {
+                let text = info.payload_as_str().unwrap_or("a panic without words").to_owned();
+                let at = info.location().map(ToString::to_string).unwrap_or_default();
+                MESSAGE.set(format!("{text} [{at}]"));
+            } else {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Runs a seed, for `steps` events at most.
+///
+/// # Errors
+/// The promise that was broken.
+pub fn run(config: Config, steps: u64) -> Result<Report, Box<Failure>> {
+    play(config, steps, Trace::default())
+}
+
+/// The same with words for what happens: the last ones are kept, and all are printed if wanted.
+///
+/// # Errors
+/// As [`run`].
+pub fn explain(config: Config, steps: u64, prints: bool) -> Result<Report, Box<Failure>> {
+    play(config, steps, Trace::with_words(prints))
+}
+
+fn play(config: Config, steps: u64, trace: Trace) -> Result<Report, Box<Failure>> {
+    quieten();
+    let mut world = World::new(config, steps, trace);
+    IS_QUIET.set(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+    IS_QUIET.set(false);
+    let (at_ms, events) = (world.agenda.now / crate::clock::MS, world.trace.events);
+    if result.is_err() {
+        let (message, lines) = (MESSAGE.take(), world.trace.lines());
+        return Err(Box::new(Failure { config: world.config, message, at_ms, events, lines }));
+    }
+    let chain = world.truth.state.outcome_chain().0;
+    for part in chain.chunks_exact(8) {
+        let part = part.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+        world.trace.mix(&[part]);
+    }
+    Ok(Report {
+        hash: world.trace.hash(),
+        events,
+        simulated_ms: at_ms,
+        entries: world.landings,
+        leads: world.leads,
+        faults: world.faults,
+        grants: world.truth.checks.grants,
+        answers: world.answers,
+        reads: world.reads,
+        takeover_ms: world.takeover_ms,
+        snapshots: world.snapshots,
+        marks: world.truth.checks.marks,
+    })
+}
