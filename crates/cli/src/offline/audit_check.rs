@@ -42,7 +42,7 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn text(&self) -> String {
         let compared = match self.compared {
-            true => "each compared with the log",
+            true => "compared with what the log still holds",
             false => "verified by themselves",
         };
         format!("audit trail: {} lines in {} files, {compared}", self.lines, self.files)
@@ -69,6 +69,9 @@ pub(super) fn examine(log: &Log<'_>, files_kept: usize) -> Result<(Seen, Vec<Fou
             Ok(comparison) => found.compared(&comparison),
             Err(what) => found.add(true, format!("cannot be compared with the log: {what}")),
         }
+    } else if verdict.lines > 0 && !log.can_be_replayed {
+        let what = "tells of a log that is not here, or is not sound: nothing was compared with it";
+        found.add(true, what.into());
     }
     let (files, lines, gaps) = (verdict.files, verdict.lines, verdict.gaps);
     Ok((Seen { files, lines, gaps, compared }, found.0))
