@@ -155,6 +155,10 @@ impl Sink for Audit {
         }
     }
 
+    fn jumped(&self, position: Position) {
+        self.send(Message::Jumped(position));
+    }
+
     async fn durable(&self, position: Position) -> Result<(), String> {
         let (done, durable) = oneshot::channel();
         self.send(Message::Durable(position, done));

@@ -250,6 +250,22 @@ async fn what_is_missing_is_said() {
     assert_eq!(compared(&bench, LogId([2; 16]), 0, story(4..=4)).findings, []);
 }
 
+/// A node that was away for longer than the log goes back begins again with a snapshot.
+#[tokio::test]
+async fn positions_that_a_node_did_not_see_are_a_gap() {
+    let mut bench = Bench::new();
+    let audit = bench.start(LOG, 0);
+    audit.applied(&Arc::new(batch(1, vec![granted("a", 1)])));
+    audit.durable(Position(3)).await.unwrap();
+    audit.jumped(Position(3)); // It has seen all of that.
+    audit.jumped(Position(9));
+    audit.applied(&Arc::new(batch(10, vec![ended("a", 1)])));
+    let kinds: Vec<_> = bench.lines().await.iter().map(|line| line.kind).collect();
+    assert!(kinds.ends_with(&[AuditKind::Gap, AuditKind::Ended]), "{kinds:?}");
+    bench.stop().await;
+    assert_eq!(verify(bench.folder.path()).unwrap().gaps, [(4, 9)]);
+}
+
 #[tokio::test]
 async fn files_are_rotated_bounded_and_chained() {
     let mut bench = Bench::new();

@@ -24,8 +24,13 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// What the thread is told.
 pub(super) enum Message {
-    Begin { log_id: LogId, replayed_after: Position },
+    Begin {
+        log_id: LogId,
+        replayed_after: Position,
+    },
     Applied(Arc<EventBatch>),
+    /// The node goes on from a snapshot at this position: what lies before it was not seen here.
+    Jumped(Position),
     Durable(Position, oneshot::Sender<()>),
     Flush(oneshot::Sender<()>),
     Stop,
@@ -96,13 +101,21 @@ impl Writer {
                 let early = self.early.take().unwrap_or_default();
                 early.into_iter().try_for_each(|message| self.handle(message))
             }
-            (message @ (Message::Applied(_) | Message::Durable(..)), Some(early)) => {
+            (
+                message @ (Message::Applied(_) | Message::Jumped(_) | Message::Durable(..)),
+                Some(early),
+            ) => {
                 early.push(message);
                 Ok(())
             }
             (Message::Applied(batch), None) => {
                 self.queued.fetch_sub(1, Ordering::Relaxed);
                 self.record(&batch)
+            }
+            (Message::Jumped(position), None) => {
+                self.rotate_when_full()?;
+                self.gap_up_to(position);
+                Ok(())
             }
             (Message::Durable(position, done), None) => {
                 self.checkpoint(position)?;
@@ -130,16 +143,23 @@ impl Writer {
                 self.push(Record::Log(log_id, Position(0)));
             }
         }
-        if Covered::through(replayed_after.0) > self.covered && replayed_after.0 > 0 {
-            let from = match self.covered {
-                Covered { position, event: u64::MAX } => position + 1,
-                Covered { position, .. } => position.max(1),
-            };
-            tracing::warn!(from, to = replayed_after.0, "the audit trail has a gap");
-            self.push(Record::Gap(Position(from), replayed_after));
-            self.covered = Covered::through(replayed_after.0);
-        }
+        self.gap_up_to(replayed_after);
         Ok(())
+    }
+
+    /// What comes next comes after `position`: if the trail does not reach it, it says so.
+    fn gap_up_to(&mut self, position: Position) {
+        let through = Covered::through(position.0);
+        if through <= self.covered || position.0 == 0 {
+            return;
+        }
+        let from = match self.covered {
+            Covered { position, event: u64::MAX } => position + 1,
+            Covered { position, .. } => position.max(1),
+        };
+        tracing::warn!(from, to = position.0, "the audit trail has a gap");
+        self.push(Record::Gap(Position(from), position));
+        self.covered = through;
     }
 
     fn record(&mut self, batch: &EventBatch) -> io::Result<()> {
