@@ -36,19 +36,6 @@ const FIELDS: [(&str, &str); 7] = [
     ("resource", "the name"),
 ];
 
-/// Fields whose numbers are milliseconds.
-const DURATIONS: [&str; 9] = [
-    "leaseTtl",
-    "waitTimeout",
-    "maxHold",
-    "minTtl",
-    "defaultTtl",
-    "maxTtl",
-    "lockDelay",
-    "replyMemory.refusals",
-    "replyMemory.endings",
-];
-
 /// A duration as it is given on the command line.
 pub(crate) fn spelled(duration: Millis) -> String {
     match duration {
@@ -59,7 +46,7 @@ pub(crate) fn spelled(duration: Millis) -> String {
 
 /// What a problem says, in the words of the command line.
 pub(crate) fn detail(problem: &Problem) -> String {
-    let text = in_durations(&problem.detail, problem.field.as_deref());
+    let text = in_durations(&problem.detail);
     let text = match problem.code {
         // A limit is the namespace's, and no option of the command that has met it.
         ErrorCode::LimitReached => of_the_namespace(&text),
@@ -85,11 +72,8 @@ fn of_the_namespace(text: &str) -> String {
     }
 }
 
-/// `must be 1000 to 3600000, is 500` of a field that is a duration becomes `must be 1s to 1h, is 500ms`; and
-/// `29991 ms` anywhere `29s`. What stands in quotes is somebody's own.
-fn in_durations(text: &str, field: Option<&str>) -> String {
-    let of_duration = field.is_some_and(|field| DURATIONS.contains(&field));
-    let text = text.replace(" (durations in ms)", "");
+/// `29991 ms` becomes `29s`. What stands in quotes is somebody's own.
+fn in_durations(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let mut spoken: Vec<String> = Vec::new();
     let mut quoted = false;
@@ -97,13 +81,10 @@ fn in_durations(text: &str, field: Option<&str>) -> String {
         let is_ours = !quoted;
         quoted ^= word.matches('"').count() % 2 == 1;
         let digits = word.trim_end_matches([',', ';', ':']);
-        let (after, number) = (&word[digits.len()..], digits.parse::<u64>());
+        let number = digits.parse::<u64>();
         let follows = words.get(index + 1).map(|next| next.trim_end_matches([',', ';', ':']));
         match number {
             Ok(ms) if is_ours && follows == Some("ms") => spoken.push(human(ms)),
-            Ok(ms) if is_ours && of_duration && follows != Some("s") => {
-                spoken.push(spelled(Millis(ms)) + after);
-            }
             _ if is_ours && word.starts_with("ms") && was_number(&words, index) => {
                 let after = word.trim_start_matches("ms");
                 if let Some(last) = spoken.last_mut() {
@@ -168,23 +149,13 @@ mod tests {
         for (field, wire, spoken) in [
             (
                 "leaseTtl",
-                "leaseTtl: must be 1000 to 3600000 (durations in ms), is 500",
+                "leaseTtl: must be 1s to 1h, is 500ms",
                 "--ttl: must be 1s to 1h, is 500ms",
             ),
             (
-                "lockDelay",
-                "lockDelay: must be 0 to 60000 (durations in ms), is 61000",
-                "--lock-delay: must be 0s to 1m, is 61s",
-            ),
-            (
                 "replyMemory.records",
-                "replyMemory.records: must be 1 to 2000000 (durations in ms), is 0",
+                "replyMemory.records: must be 1 to 2000000, is 0",
                 "--remember-records: must be 1 to 2000000, is 0",
-            ),
-            (
-                "replyMemory.endings",
-                "replyMemory.endings: must be 90000 to 86400000, is 5",
-                "--remember-endings: must be 90s to 24h, is 5ms",
             ),
             (
                 "waitTimeout",

@@ -447,3 +447,27 @@ fn a_folder_that_others_can_enter_is_warned_of_and_served() {
         assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, mode);
     }
 }
+
+/// A backup that replaced a file of the log would be the end of both.
+#[test]
+fn a_backup_is_not_written_into_the_data_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let service = Service::start(&data);
+    token(&service);
+    service.stop();
+    for file in ["HEAD", "log.db", "sereno.lock", "audit/new", "new"] {
+        let to = data.join(file);
+        let backup = ["backup", "--data", text(&data), "--to", text(&to), "--replace"];
+        let refused = sereno(&backup);
+        assert_eq!(refused.status.code(), Some(1), "{file}: {refused:?}");
+        assert!(stderr(&refused).contains("is in the data folder itself"), "{refused:?}");
+    }
+    // By another way to the same folder, too.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&data, &link).unwrap();
+    let to = link.join("HEAD");
+    let refused = sereno(&["backup", "--data", text(&data), "--to", text(&to), "--replace"]);
+    assert!(stderr(&refused).contains("is in the data folder itself"), "{refused:?}");
+    Service::start(&data).stop();
+}

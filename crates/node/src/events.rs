@@ -1,8 +1,8 @@
 //! What happened, for watchers: the last events of the log, and a wake for those who follow.
 
 use sereno_core::{
-    State,
-    entry::EntryHash,
+    Misfit, State,
+    entry::{Entry, EntryError, EntryHash, SealedEntry},
     event::Event,
     ids::{ClusterTime, LogId, Position, Revision},
     limits,
@@ -31,6 +31,50 @@ pub struct EventBatch {
     pub revision: Revision,
     /// In the order of revisions; events of one revision stand together.
     pub events: Vec<Event>,
+}
+
+impl EventBatch {
+    /// What an entry with this hash has done to `state`, to which it was just applied.
+    pub(crate) fn of(entry: &Entry, hash: EntryHash, state: &State, events: Vec<Event>) -> Self {
+        Self {
+            position: entry.position,
+            hash,
+            time: entry.time,
+            wall_us: entry.token_clock_us,
+            revision: state.revision(),
+            events,
+        }
+    }
+
+    /// Applies an entry that was read from the log. Gives the entry, too.
+    ///
+    /// # Errors
+    /// When it cannot be read, or cannot follow: then `state` is as it was.
+    pub fn applied(state: &mut State, sealed: &SealedEntry) -> Result<(Entry, Self), Unfit> {
+        let position = sealed.head.position;
+        let entry =
+            Entry::decode(&sealed.bytes).map_err(|error| Unfit::Entry { position, error })?;
+        let hash = EntryHash::of(&sealed.bytes);
+        let applied = state.apply(&entry, hash)?;
+        let batch = Self::of(&entry, hash, state, applied.events);
+        Ok((entry, batch))
+    }
+}
+
+/// Why an entry of the log cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// It cannot be read.
+    #[error("entry {position}: {error}")]
+    Entry {
+        /// Where.
+        position: Position,
+        /// What is wrong.
+        error: EntryError,
+    },
+    /// It does not follow.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
 }
 
 /// A place in the total order of one log, for resuming.

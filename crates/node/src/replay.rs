@@ -1,12 +1,12 @@
 //! Replaying the log: at the start, and as the rehearsal of every snapshot (DESIGN.md section 7).
 
 use crate::{
-    events::{EventBatch, Sink},
+    events::{EventBatch, Sink, Unfit},
     node::Rehearsal,
 };
 use sereno_core::{
-    Misfit, SnapshotError, State,
-    entry::{Entry, EntryError, EntryHash, Head, SealedEntry},
+    SnapshotError, State,
+    entry::{EntryHash, Head},
     ids::{LogId, Position},
 };
 use sereno_log::{Log, LogError, Read, Snapshot};
@@ -33,17 +33,9 @@ pub enum ReplayError {
     /// The snapshot is of another head than the engine says.
     #[error("snapshot at position {0} holds the state of another head")]
     SnapshotHead(Position),
-    /// An entry cannot be read.
-    #[error("entry {position}: {error}")]
-    Entry {
-        /// Where.
-        position: Position,
-        /// What is wrong.
-        error: EntryError,
-    },
-    /// An entry does not follow.
+    /// An entry cannot be read, or does not follow.
     #[error(transparent)]
-    Misfit(#[from] Misfit),
+    Unfit(#[from] Unfit),
     /// Entries are missing.
     #[error("entries from {due} on are needed, and the log begins at {first}")]
     Gap {
@@ -97,7 +89,7 @@ pub async fn to(
             Read::Trimmed { first } => return Err(ReplayError::Gap { due, first }),
         };
         for sealed in entries.iter().take_while(|entry| entry.head.position <= head.position) {
-            let batch = apply(&mut state, sealed)?;
+            let (_, batch) = EventBatch::applied(&mut state, sealed)?;
             each(state.log_id(), Arc::new(batch), sealed.bytes.len());
         }
     }
@@ -105,21 +97,6 @@ pub async fn to(
         return Ok(state);
     }
     Err(ReplayError::Head { due: Box::new(head), found: Box::new(state.head()) })
-}
-
-fn apply(state: &mut State, sealed: &SealedEntry) -> Result<EventBatch, ReplayError> {
-    let position = sealed.head.position;
-    let entry =
-        Entry::decode(&sealed.bytes).map_err(|error| ReplayError::Entry { position, error })?;
-    let applied = state.apply(&entry, EntryHash::of(&sealed.bytes))?;
-    Ok(EventBatch {
-        position,
-        hash: sealed.head.hash,
-        time: entry.time,
-        wall_us: entry.token_clock_us,
-        revision: state.revision(),
-        events: applied.events,
-    })
 }
 
 /// A state made afresh from the last snapshot and the log. Blocks the calling thread.

@@ -217,7 +217,7 @@ impl World {
     pub(crate) fn fetch_reaches(&mut self, to: To, from: Position) {
         let back = self.log_delay(to.node);
         if !self.reaches_log(to.node) {
-            let failed = Fetched::Failed("the log is not reached".into());
+            let failed = Fetched::Failed;
             return self.agenda.after(S, Event::Arrive(to, Arrival::Fetched(failed)));
         }
         let hint_fails = self.random.in_1000(10);

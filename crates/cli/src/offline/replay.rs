@@ -2,7 +2,7 @@
 
 use sereno_core::{
     State,
-    entry::{Entry, EntryHash, Head, SealedEntry},
+    entry::{Head, SealedEntry},
     ids::Position,
 };
 use sereno_log::{Read, Snapshot, sqlite::ReadOnlyLog};
@@ -99,18 +99,8 @@ impl<'a> Replay<'a> {
             }
         }
         let sealed = self.read.pop_front().ok_or_else(|| format!("entry {due} is missing"))?;
-        let entry =
-            Entry::decode(&sealed.bytes).map_err(|error| format!("entry {due}: {error}"))?;
-        let hash = EntryHash::of(&sealed.bytes);
-        let applied = self.state.apply(&entry, hash).map_err(|misfit| misfit.to_string())?;
-        Ok(Some(EventBatch {
-            position: due,
-            hash,
-            time: entry.time,
-            wall_us: entry.token_clock_us,
-            revision: self.state.revision(),
-            events: applied.events,
-        }))
+        let applied = EventBatch::applied(&mut self.state, &sealed);
+        applied.map(|(_, batch)| Some(batch)).map_err(|unfit| unfit.to_string())
     }
 }
 

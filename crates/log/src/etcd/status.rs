@@ -72,7 +72,8 @@ impl EtcdStatus {
         self.answers().any(|health| health.no_space)
     }
 
-    /// How much of etcd's quota is used, in percent: what is in use, for free pages are used again; 100 once etcd
+    /// How much of etcd's quota is used, in percent: of the file, for that is what etcd compares. It stops at its quota
+    /// even if most of the file's pages are free; only a defragmentation makes the file smaller. 100 once etcd
     /// itself has stopped. `configured` counts where etcd does not tell its quota.
     pub fn quota_percent(&self, configured: u64) -> u64 {
         if self.no_space() {
@@ -80,7 +81,7 @@ impl EtcdStatus {
         }
         let percent = |health: &MemberHealth| {
             let quota = health.quota_bytes.unwrap_or(configured).max(1);
-            health.db_used_bytes.saturating_mul(100) / quota
+            health.db_bytes.saturating_mul(100) / quota
         };
         self.answers().map(percent).max().unwrap_or(0)
     }
@@ -176,8 +177,8 @@ mod tests {
             status(vec![Ok(member("3.10.1", 610)), Ok(member("3.4.23", 40)), Err("no".into())]);
         assert_eq!((some.healthy(), some.version()), (2, "3.4.23"));
         assert_eq!((some.db_bytes(), some.db_used_bytes()), (1_220, 610));
-        assert_eq!(some.quota_percent(1_000), 61);
-        assert_eq!(status(vec![Ok(told)]).quota_percent(1_000), 50);
+        assert_eq!(some.quota_percent(2_000), 61, "free pages count, too");
+        assert_eq!(status(vec![Ok(told)]).quota_percent(1_000), 100);
         let stopped = status(vec![Ok(member("3.4.23", 1)), Ok(full)]);
         assert_eq!((stopped.healthy(), stopped.quota_percent(1_000)), (1, 100));
         let none = status(vec![Err("no".into())]);

@@ -108,7 +108,7 @@ pub(super) fn is_new(dir: &Path, slots: &Slots, open: Open) -> Result<bool, LogE
     if folder::has_content(dir, database::FILE) {
         return Ok(slots.is_none() && database::is_blank(&open(dir)?)?);
     }
-    for witness in [side::FILE, "log.db-wal"] {
+    for witness in [side::FILE, database::WAL_FILE] {
         if folder::has_content(dir, witness) {
             let what = format!("log.db: it is missing or empty, but {witness} is there");
             return Err(LogError::Damaged(what));

@@ -17,8 +17,7 @@ type Identity = (u64, u64);
 impl Files {
     /// To be called when all of them are open.
     pub(super) fn note(dir: &Path) -> Self {
-        let wal = format!("{}-wal", database::FILE);
-        let names = [folder::LOCK_FILE, database::FILE, &wal, side::FILE];
+        let names = [folder::LOCK_FILE, database::FILE, database::WAL_FILE, side::FILE];
         let paths = names.map(|name| dir.join(name));
         Self(paths.into_iter().map(|path| (path.clone(), identity(&path))).collect())
     }

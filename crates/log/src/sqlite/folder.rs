@@ -21,8 +21,8 @@ pub(super) const LOCK_FILE: &str = "sereno.lock";
 /// Stands in the folder while a snapshot is being restored into it.
 pub(super) const RESTORING_FILE: &str = "RESTORING";
 
-/// Holds the folder until dropped.
-pub(super) struct FolderLock {
+/// Holds a data folder for one process, until dropped. A node whose log is elsewhere has one too, for its audit trail.
+pub struct FolderLock {
     file: File,
 }
 
@@ -36,8 +36,11 @@ impl Drop for FolderLock {
 }
 
 impl FolderLock {
-    /// Creates the folder where it is missing, and takes its lock or says who is in the way.
-    pub(super) fn take(dir: &Path) -> Result<Self, LogError> {
+    /// Creates the folder where it is missing, and takes its lock.
+    ///
+    /// # Errors
+    /// [`LogError::InUse`] if another process has it; [`LogError::Storage`] if it cannot be made or opened.
+    pub fn take(dir: &Path) -> Result<Self, LogError> {
         let doing = format!("creating the data folder {}", dir.display());
         if !dir.is_dir() {
             make(dir).map_err(|error| failure::io(&doing, &error))?;

@@ -27,13 +27,13 @@ mod tasks;
 mod writer;
 
 pub use create::create_from_snapshot;
+pub use folder::FolderLock;
 pub use inspect::{Finding, Report, Severity, SnapshotReport, inspect};
 pub use read_only::{ReadOnlyLog, open_for_examination, open_read_only};
 
 use crate::{Append, Log, LogError, Read, Snapshot, Usage};
 use async_trait::async_trait;
 use checkpoint::Checkpoints;
-use folder::FolderLock;
 use reader::Reader;
 use sereno_core::{
     entry::{Head, SealedEntry},
@@ -212,7 +212,7 @@ impl Log for SqliteLog {
             let state = LogState::load(connection)?;
             let newest = snapshots::list(connection, &state)?.pop();
             Ok(Usage {
-                bytes: size(database::FILE) + size("log.db-wal"),
+                bytes: size(database::FILE) + size(database::WAL_FILE),
                 first: state.first,
                 snapshot: newest.map(|stored| stored.head.position),
             })

@@ -166,7 +166,10 @@ async fn newest_snapshot(log: Arc<dyn Log>) -> Result<Fetched, String> {
 fn failed_fetch(error: LogError) -> Result<Fetched, String> {
     match error {
         LogError::Storage(_) | LogError::Damaged(_) => Err(error.to_string()),
-        error => Ok(Fetched::Failed(error.to_string())),
+        error => {
+            tracing::warn!(%error, "the log could not be read");
+            Ok(Fetched::Failed)
+        }
     }
 }
 

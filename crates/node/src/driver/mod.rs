@@ -17,7 +17,11 @@ use crate::{
     replay::{self, ReplayError},
 };
 use run::Driver;
-use sereno_core::{LEVEL_MAX, entry::Writer, ids::LogId};
+use sereno_core::{
+    LEVEL_MAX, State,
+    entry::{Head, Writer},
+    ids::LogId,
+};
 use sereno_log::{Append, Log, LogError, presence::Presence};
 use std::{
     collections::BTreeMap,
@@ -28,6 +32,9 @@ use tokio::{
     sync::{Notify, mpsc, watch},
     time::Instant,
 };
+
+/// How often the log is read at the start if others trim it meanwhile.
+const READ_ATTEMPTS: u32 = 5;
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -106,17 +113,18 @@ pub async fn start(
     sinks: Vec<Arc<dyn Sink>>,
     observer: Arc<dyn Observer>,
 ) -> Result<NodeHandle, StartError> {
-    let (state, snapshot) = replay::last_snapshot(&*log).await?;
-    let events = Arc::new(EventHub::after_state(&state));
-    let head = log.head().await?;
-    let mut log_bytes = 0;
-    let state = replay::to(&*log, state, head, |log_id, batch, bytes| {
-        log_bytes += bytes as u64;
-        events.push(log_id, &batch);
-        sinks.iter().for_each(|sink| sink.applied(&batch));
-    })
-    .await?;
-    tracing::info!(position = head.position.0, log = %head.log_id, "state read from the log");
+    let mut attempt = 1;
+    let (state, recovered, events) = loop {
+        match read_state(&*log, &sinks).await {
+            // Where nodes share a log, another may save a snapshot and trim while this one reads.
+            Err(ReplayError::Gap { .. }) if config.shared.is_some() && attempt < READ_ATTEMPTS => {
+                attempt += 1;
+            }
+            read => break read?,
+        }
+    };
+    let Head { position, log_id, .. } = state.head();
+    tracing::info!(position = position.0, log = %log_id, "state read from the log");
 
     let clock = Clock { start: Instant::now() };
     let settings = Settings {
@@ -130,7 +138,7 @@ pub async fn start(
         seed: rand::random(),
         level_max: LEVEL_MAX,
     };
-    let node = Node::new(settings, state, Recovered { snapshot, log_bytes }, clock.now());
+    let node = Node::new(settings, state, recovered, clock.now());
     let (messages, inbox) = mpsc::unbounded_channel();
     let (background, from_background) = mpsc::unbounded_channel();
     let (failure, failed) = watch::channel(None);
@@ -162,6 +170,24 @@ pub async fn start(
     };
     tokio::spawn(driver.run());
     Ok(NodeHandle { next_call: Arc::new(AtomicU64::new(1)), messages, status, events, failed })
+}
+
+/// The state of the log's head, what it was made of, and the events on the way.
+async fn read_state(
+    log: &dyn Log,
+    sinks: &[Arc<dyn Sink>],
+) -> Result<(State, Recovered, Arc<EventHub>), ReplayError> {
+    let (state, snapshot) = replay::last_snapshot(log).await?;
+    let events = Arc::new(EventHub::after_state(&state));
+    let head = log.head().await?;
+    let mut log_bytes = 0;
+    let state = replay::to(log, state, head, |log_id, batch, bytes| {
+        log_bytes += bytes as u64;
+        events.push(log_id, &batch);
+        sinks.iter().for_each(|sink| sink.applied(&batch));
+    })
+    .await?;
+    Ok((state, Recovered { snapshot, log_bytes }, events))
 }
 
 /// The process's clocks.

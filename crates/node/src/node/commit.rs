@@ -42,14 +42,7 @@ impl Node {
             took_ns: Some(took_ns),
             commands: calls.len(),
             bytes: sealed.bytes.len(),
-            batch: Arc::new(EventBatch {
-                position: entry.position,
-                hash: sealed.head.hash,
-                time: entry.time,
-                wall_us: entry.token_clock_us,
-                revision: self.state.revision(),
-                events,
-            }),
+            batch: Arc::new(EventBatch::of(entry, sealed.head.hash, &self.state, events)),
         }));
         if matches!(entry.body, Body::Resign) && self.phase == Phase::Resigning {
             self.step_down(now.mono, out);

@@ -7,8 +7,8 @@ use crate::{
     events::EventBatch,
 };
 use sereno_core::{
-    Applied, State,
-    entry::{Body, Entry, EntryHash, Head, SealedEntry},
+    State,
+    entry::{Body, Head, SealedEntry},
     ids::Position,
     planted::{self, Planted},
 };
@@ -38,7 +38,7 @@ pub enum Fetched {
     /// They were trimmed, so here is the newest snapshot.
     Snapshot(Box<State>),
     /// The log could not be read; try again.
-    Failed(String),
+    Failed,
 }
 
 /// What a node knows of how the log moves.
@@ -119,7 +119,8 @@ impl Progress {
 }
 
 impl Node {
-    /// When this node, which follows, announces if the log stays silent. `None`: it knows that it has to read first.
+    /// When this node, which follows, announces if the log stays silent; not before it has had a look at the others'
+    /// clocks. `None`: it knows that it has to read first.
     pub(super) fn announce_at(&self) -> Option<Mono> {
         let progress = &self.progress;
         if !self.settings.is_shared {
@@ -133,7 +134,7 @@ impl Node {
             None => progress.abstains_until.unwrap_or(self.retry_at),
             Some(_) => progress.moved_at.plus_ms(progress.silence_ms(!self.forward.is_linked())),
         };
-        Some(silent_at.max(self.retry_at))
+        Some(silent_at.max(self.retry_at).max(self.peers.known_at()))
     }
 
     /// Whether it reads on. Not while its announce is under way: that has to be resolved before anything is applied,
@@ -173,7 +174,7 @@ impl Node {
                 self.leader_changed(out);
             }
             Fetched::Snapshot(state) => self.jump(now.mono, *state, out),
-            Fetched::Failed(_) => self.progress.fetch_at = now.mono.plus_ms(FETCH_RETRY_MS),
+            Fetched::Failed => self.progress.fetch_at = now.mono.plus_ms(FETCH_RETRY_MS),
         }
     }
 
@@ -187,20 +188,13 @@ impl Node {
             self.halt(now.mono, format!("this is another log: {:?}", sealed.head), out);
             return false;
         }
-        let applied = Entry::decode(&sealed.bytes)
-            .map_err(|error| format!("entry {}: {error}", sealed.head.position))
-            .and_then(|entry| {
-                let hash = EntryHash::of(&sealed.bytes);
-                let applied = self.state.apply(&entry, hash);
-                applied.map(|applied| (entry, applied)).map_err(|misfit| misfit.to_string())
-            });
-        match applied {
-            Err(why) => {
-                self.halt(now.mono, why, out);
+        match EventBatch::applied(&mut self.state, sealed) {
+            Err(unfit) => {
+                self.halt(now.mono, unfit.to_string(), out);
                 false
             }
-            Ok((entry, applied)) => {
-                self.followed(now, &entry, sealed, applied, out);
+            Ok((entry, batch)) => {
+                self.followed(now, &entry.body, sealed.bytes.len(), batch, out);
                 true
             }
         }
@@ -209,17 +203,17 @@ impl Node {
     fn followed(
         &mut self,
         now: Now,
-        entry: &Entry,
-        sealed: &SealedEntry,
-        applied: Applied,
+        body: &Body,
+        bytes: usize,
+        batch: EventBatch,
         out: &mut Vec<Output>,
     ) {
         if self.phase == Phase::Leading {
             self.step_down(now.mono, out);
         }
         self.applied_at = now.mono;
-        self.snapshot.bytes += sealed.bytes.len() as u64;
-        if matches!(entry.body, Body::Announce(_)) {
+        self.snapshot.bytes += bytes as u64;
+        if matches!(body, Body::Announce(_)) {
             // The silence before it was nobody's.
             self.progress.moved_at = now.mono;
             self.progress.abstains_until = None;
@@ -230,22 +224,15 @@ impl Node {
             // Whatever kept it from announcing: the log moves, and its leader is reached.
             self.not_ready = None;
         }
-        let commands = match &entry.body {
+        let commands = match body {
             Body::Batch(commands) => commands.len(),
             Body::Announce(_) | Body::Resign => 0,
         };
         out.push(Output::Committed(Committed {
             took_ns: None,
             commands,
-            bytes: sealed.bytes.len(),
-            batch: Arc::new(EventBatch {
-                position: entry.position,
-                hash: sealed.head.hash,
-                time: entry.time,
-                wall_us: entry.token_clock_us,
-                revision: self.state.revision(),
-                events: applied.events,
-            }),
+            bytes,
+            batch: Arc::new(batch),
         }));
         self.release_reads(out);
     }

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 
 /// How often a node rewrites its record.
 const PUBLISH_MS: u64 = 1_000;
+/// So long after its start a node looks for the others' records before it leads all the same.
+const KNOWN_MS: u64 = 2_000;
 /// A node whose record did not change for so long does not count against a leader that nobody reaches.
 const FRESH_MS: u64 = 2_000;
 /// A node whose record did not change for so long is not there.
@@ -55,6 +57,8 @@ pub struct Presence {
 #[derive(Debug)]
 pub(super) struct Peers {
     seen: BTreeMap<String, Seen>,
+    /// When the records were read first, or when nobody waits for that any longer.
+    known_at: Mono,
     publish_at: Mono,
     beat: u64,
     /// Over a link, while leading.
@@ -81,6 +85,7 @@ impl Peers {
     pub(super) fn new(now: Mono) -> Self {
         Self {
             seen: BTreeMap::new(),
+            known_at: now.plus_ms(KNOWN_MS),
             publish_at: now,
             beat: 0,
             reached_at: now,
@@ -99,6 +104,10 @@ impl Peers {
 
     pub(super) fn publish_at(&self) -> Mono {
         self.publish_at
+    }
+
+    pub(super) fn known_at(&self) -> Mono {
+        self.known_at
     }
 
     fn live(&self, now: Mono) -> impl Iterator<Item = &Seen> {
@@ -123,6 +132,7 @@ impl Node {
             seen.insert(record.node_id.clone(), Seen { record, changed_at });
         }
         self.peers.seen = seen;
+        self.peers.known_at = self.peers.known_at.min(now);
     }
 
     pub(super) fn publish(&mut self, now: Now, out: &mut Vec<Output>) {

@@ -14,9 +14,9 @@ use crate::{
     metrics::Metrics,
 };
 use failure::Failure;
-use open::{FolderLock, Opened};
+use open::Opened;
 use sereno_core::{ids::Position, limits};
-use sereno_log::{Log, LogError};
+use sereno_log::{Log, LogError, sqlite::FolderLock};
 use sereno_node::{
     driver::{self, StartError},
     events::Sink,

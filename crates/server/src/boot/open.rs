@@ -6,17 +6,13 @@ use crate::{
     config::{Config, LogEngine},
 };
 use sereno_log::{
-    Log, LogError,
+    Log,
     etcd::{self, EtcdUrl},
     memory::MemoryLog,
-    sqlite,
+    sqlite::{self, FolderLock},
 };
 use sereno_node::driver::{Secret, Shared};
-use std::{
-    fs::{File, TryLockError},
-    path::Path,
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 use tokio::task::JoinHandle;
 
 /// An open log.
@@ -82,27 +78,4 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
 
 fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, ServerError> {
     Ok(crate::config::read_file(option, path)?)
-}
-
-/// The data folder of a node whose log is elsewhere: its audit trail is its own.
-pub(super) struct FolderLock(#[expect(dead_code, reason = "held, not read")] File);
-
-impl FolderLock {
-    fn take(dir: &Path) -> Result<Self, ServerError> {
-        let refused =
-            |error| LogError::Storage(format!("the data folder {}: {error}", dir.display()));
-        std::fs::create_dir_all(dir).map_err(refused)?;
-        let path = dir.join("sereno.lock");
-        let file = File::options().write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(refused)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(LogError::InUse(format!(
-                "another process serves the data folder {}: give each node its own --data",
-                dir.display()
-            ))
-            .into()),
-            Err(TryLockError::Error(error)) => Err(refused(error).into()),
-        }
-    }
 }

@@ -13,18 +13,26 @@ use sereno_node::{
     handle::NodeHandle,
 };
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Where nodes ask for a link.
 pub(crate) const LINK_PATH: &str = "/internal/link";
 
+/// Links at once: of a few nodes, and of some that have died and are not given up yet. Strangers get no further than
+/// this either, for they come before they are known.
+const LINKS_MAX: usize = 64;
+
 /// Takes links for this node. Who they come from is found out by the link itself, so the rules for clients and web
 /// pages do not apply.
 #[derive(Clone)]
-pub(crate) struct Links(Arc<(NodeHandle, Secret)>);
+pub(crate) struct Links {
+    shared: Arc<(NodeHandle, Secret)>,
+    places: Arc<Semaphore>,
+}
 
 impl Links {
     pub(crate) fn new(node: NodeHandle, secret: Secret) -> Self {
-        Self(Arc::new((node, secret)))
+        Self { shared: Arc::new((node, secret)), places: Arc::new(Semaphore::new(LINKS_MAX)) }
     }
 
     /// Answers the request, and serves the link once the connection has become one.
@@ -36,8 +44,13 @@ impl Links {
             response.headers_mut().insert(UPGRADE, HeaderValue::from_static(PROTOCOL));
             return response;
         }
-        let shared = self.0.clone();
+        let Ok(place) = self.places.clone().try_acquire_owned() else {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return response;
+        };
+        let shared = self.shared.clone();
         tokio::spawn(async move {
+            let _place = place;
             let (node, secret) = &*shared;
             match hyper::upgrade::on(request).await {
                 Ok(stream) => {

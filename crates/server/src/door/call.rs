@@ -71,12 +71,12 @@ impl Door {
             Mode::Wait => asked.timeout.hold(),
         };
         let call = Call {
-            is_passed: false,
             caller: asked.caller,
             operation,
             born_at: asked.born_at.map(ClusterTime),
             deadline: asked.timeout.deadline(),
             hold,
+            is_passed: false,
         };
         match self.node.call(call).await {
             Reply::Decided(outcome) => decided(asked.kind, outcome),

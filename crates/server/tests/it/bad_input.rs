@@ -128,6 +128,11 @@ async fn parameters_and_headers_are_checked_too() {
         let problem = bench.send(request).await.problem(ErrorCode::InvalidArgument);
         assert_eq!(problem.field.as_deref(), Some("Sereno-Timeout"), "{timeout}");
     }
+    let twice = bench.http.post(format!("{}/v1/locks/acquire", bench.url));
+    let twice = twice.header("Sereno-Timeout", "5s").header("Sereno-Timeout", "6s");
+    let problem = bench.send(twice.json(&acquire_body("a", json!({})))).await;
+    let problem = problem.problem(ErrorCode::InvalidArgument);
+    assert_eq!(problem.field.as_deref(), Some("Sereno-Timeout"));
     bench.get("/v1/locks/a?namespace=nowhere").await.problem(ErrorCode::NotFound);
     bench.get("/v1/locks?namespace=nowhere").await.problem(ErrorCode::NotFound);
     nothing_changed(&bench).await;

@@ -1,9 +1,14 @@
 //! A node that shares its log, driven by hand: what it does when another leads.
 
-use super::world::{WALL_US, settings};
+use super::{
+    asks::{Ask, acquire},
+    world::{WALL_US, settings},
+};
 use crate::{
     clock::{Mono, Now},
-    node::{Fetched, Input, Node, Output, Presence, Recovered, Settings},
+    handle::{Reply, Undecided},
+    node::{CallId, Fetched, Input, Node, NodeCall, Output, Presence, Recovered, Settings},
+    peer::Request,
 };
 use sereno_core::{
     State,
@@ -24,6 +29,8 @@ struct Shared {
     sent: Option<(Head, SealedEntry)>,
     fetches: usize,
     links: Vec<Option<String>>,
+    requests: Vec<Request>,
+    replies: Vec<(CallId, Reply)>,
 }
 
 impl Shared {
@@ -44,7 +51,17 @@ impl Shared {
         let now = Now { mono: Mono(5_000_000_000), wall_us: WALL_US };
         let settings = Settings { is_shared: true, ..settings() };
         let node = Node::new(settings, State::new(), Recovered::default(), now);
-        Self { node, now, log, lands: true, sent: None, fetches: 0, links: Vec::new() }
+        Self {
+            node,
+            now,
+            log,
+            lands: true,
+            sent: None,
+            fetches: 0,
+            links: Vec::new(),
+            requests: Vec::new(),
+            replies: Vec::new(),
+        }
     }
 
     /// The other node writes what follows on this node's head.
@@ -94,6 +111,14 @@ impl Shared {
         self.give(Input::Present(others.iter().map(record).collect()));
     }
 
+    fn call(&mut self, id: u64, is_passed: bool) {
+        let Ask { caller, operation, .. } = acquire("a", id);
+        let deadline = self.now.mono.plus_ms(5_000);
+        let (id, born_at, hold_ms) = (CallId(id), None, 0);
+        let call = NodeCall { id, caller, operation, born_at, deadline, hold_ms, is_passed };
+        self.give(Input::Call(call));
+    }
+
     fn give(&mut self, input: Input) {
         let mut out = Vec::new();
         self.node.handle(self.now, input, &mut out);
@@ -107,6 +132,8 @@ impl Shared {
                 Output::Append { expected, entry } => self.sent = Some((expected, entry)),
                 Output::Fetch(_) => self.fetches += 1,
                 Output::Link(leader) => self.links.push(leader),
+                Output::Send(request) => self.requests.push(request),
+                Output::Reply(id, reply) => self.replies.push((id, reply)),
                 Output::Halt(message) => panic!("nothing here is a reason to halt: {message}"),
                 _ => {}
             }
@@ -156,9 +183,52 @@ fn a_node_that_may_not_lead_is_ready_again_once_another_does() {
     assert_eq!(shared.node.not_ready, None, "the log moves, and its leader is reached");
 }
 
+/// Two nodes that take each other for the leader would play ball with it until its caller gives up.
+#[test]
+fn a_call_that_another_node_has_passed_on_is_not_passed_on_again() {
+    let mut shared = Shared::following();
+    shared.call(1, false);
+    assert!(matches!(shared.replies[..], [(CallId(1), Reply::Undecided(_))]), "there is no link");
+    shared.give(Input::Linked(OTHER.into()));
+    shared.call(2, false);
+    assert!(matches!(&shared.requests[..], [Request::Call(call)] if call.id == CallId(2)));
+    shared.call(3, true);
+    assert_eq!(shared.requests.len(), 1);
+    let unavailable =
+        |reply: &Reply| matches!(reply, Reply::Undecided(Undecided::Unavailable { .. }));
+    assert!(shared.replies.iter().any(|(id, reply)| *id == CallId(3) && unavailable(reply)));
+    // What became of the one under way nobody knows when the link breaks.
+    shared.give(Input::LinkLost(OTHER.into()));
+    assert_eq!(shared.replies.last(), Some(&(CallId(2), Reply::Undecided(Undecided::Unknown))));
+}
+
+/// A new log, or one whose leader has resigned, is announced at once; but not before the others' clocks are known.
+#[test]
+fn a_node_that_has_just_started_looks_at_the_others_clocks_before_it_leads() {
+    let mut shared = Shared::at(Memory::default());
+    shared.pass(100);
+    assert!(!shared.node.is_leader(), "it does not know yet who is there");
+    let behind = shared.now.wall_us - 300_000_000;
+    shared.present(1, &[("n2", behind)]);
+    shared.pass(100);
+    assert!(!shared.node.is_leader(), "its clock is ahead");
+    let why = shared.node.not_ready.clone().expect("it says why");
+    assert!(why.contains("wall clock"), "{why}");
+    // Nobody there: it leads at once.
+    let mut alone = Shared::at(Memory::default());
+    alone.present(1, &[]);
+    alone.pass(1);
+    assert!(alone.node.is_leader());
+    // Records that cannot be read do not hold up the service for ever.
+    let mut blind = Shared::at(Memory::default());
+    blind.pass(2_100);
+    assert!(blind.node.is_leader());
+}
+
 #[test]
 fn a_leader_that_would_resign_and_is_overtaken_follows() {
     let mut shared = Shared::at(Memory::default());
+    shared.present(0, &[]);
     shared.pass(1);
     assert!(shared.node.is_leader());
     for beat in 0..6 {
