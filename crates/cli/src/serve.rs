@@ -1,9 +1,13 @@
 //! `sereno serve`
 
 use crate::{exit, failure::Failure};
+use nix::sys::signal::{SigSet, Signal};
 use sereno_server::ServerError;
 
 pub(crate) fn run(args: sereno_server::Args) -> Result<u8, Failure> {
+    // Whoever starts it may have blocked them for itself.
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    signals.thread_unblock().map_err(|error| Failure::io("unblocking signals", &error.into()))?;
     let config = args.into_config().map_err(|error| Failure::usage(error.to_string()))?;
     let data = config.data.clone();
     sereno_server::run(config).map(|()| 0).map_err(|error| {

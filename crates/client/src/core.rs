@@ -7,6 +7,7 @@ use crate::{
     renewer::Renewer,
     transport::{Answer, Ask, NoAnswer, Transport},
 };
+use hyper::Method;
 use rand::RngExt;
 use serde::de::DeserializeOwned;
 use sereno_api::{Outcome, Problem, RetryWith};
@@ -18,6 +19,8 @@ use tokio::sync::Semaphore;
 
 /// One attempt of a plain call.
 pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Not even with many addresses is one given less.
+const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
 /// Releases and abandons under way at once, however many are owed after an outage.
 const OWED_CALLS_MAX: usize = 64;
 
@@ -146,20 +149,25 @@ impl Core {
         within: Duration,
     ) -> Result<T, Error> {
         let until = Moment::now().plus(within);
+        // One address that is silent leaves time for the others.
+        let servers = u32::try_from(self.transport.len()).unwrap_or(u32::MAX).max(1);
+        let longest = ATTEMPT_TIMEOUT.min((within / servers).max(SHORTEST_ATTEMPT));
         let mut maybe_done = false;
         let mut attempt = 0;
         loop {
             let left = Moment::now().until(until);
-            let why = match self.attempt(&ask(self.born_at()), left.min(ATTEMPT_TIMEOUT)).await {
+            let ask = ask(self.born_at());
+            let changes = ask.method != Method::GET;
+            let why = match self.attempt(&ask, left.min(longest)).await {
                 Heard::Done(answer) => return decode(&answer),
                 Heard::Problem(problem) if problem.retry_with == Some(RetryWith::SameRequestId) => {
-                    maybe_done |= problem.outcome == Outcome::Unknown;
+                    maybe_done |= changes && problem.outcome == Outcome::Unknown;
                     format!("{}: {}", problem.code, problem.detail)
                 }
                 Heard::Problem(problem) => return Err(Error::Refused(problem)),
                 Heard::Nothing(NoAnswer::NotSent(why)) => why,
                 Heard::Nothing(NoAnswer::Silent(why)) => {
-                    maybe_done = true;
+                    maybe_done |= changes;
                     why
                 }
             };

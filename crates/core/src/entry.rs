@@ -8,7 +8,7 @@
 
 use crate::{
     command::Command,
-    ids::{ClusterTime, Epoch, LogId, Position},
+    ids::{self, ClusterTime, Epoch, LogId, Position},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
@@ -34,6 +34,11 @@ impl EntryHash {
     /// 64 lower-case hexadecimal digits.
     pub fn to_hex(self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Reads what [`Self::to_hex`] writes; `None` for anything else.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        ids::from_hex(text).map(Self)
     }
 }
 

@@ -80,18 +80,23 @@ macro_rules! random_id {
 
             /// Reads what [`Self::to_hex`] writes; `None` for anything else.
             pub fn from_hex(text: &str) -> Option<Self> {
-                let digits = text.as_bytes();
-                if digits.len() != 32 {
-                    return None;
-                }
-                let mut bytes = [0; 16];
-                for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-                    *byte = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
-                }
-                Some(Self(bytes))
+                from_hex(text).map(Self)
             }
         }
     };
+}
+
+/// Bytes from twice as many lower-case hexadecimal digits; `None` for anything else.
+pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
+    }
+    Some(bytes)
 }
 
 fn hex_digit(digit: u8) -> Option<u8> {

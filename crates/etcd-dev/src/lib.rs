@@ -128,6 +128,14 @@ impl Cluster {
         self.members[member].resume();
     }
 
+    /// The process of a member.
+    ///
+    /// # Panics
+    /// When it was killed and not started again.
+    pub fn process(&self, member: usize) -> u32 {
+        self.members[member].process().expect("the member runs")
+    }
+
     /// `host:port` of each member, for clients.
     pub fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(Member::client_address).collect()

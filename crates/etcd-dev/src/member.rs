@@ -49,6 +49,10 @@ impl Member {
         }
     }
 
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }

@@ -5,6 +5,7 @@
 
 use crate::Error;
 use std::{
+    os::unix::process::CommandExt,
     process::{Child, Command},
     sync::{
         LazyLock,
@@ -43,11 +44,13 @@ pub fn that_ends_with_us(program: &str) -> Command {
     command
 }
 
-/// Starts it, from the one thread that never ends.
+/// Starts it, from the one thread that never ends, in a process group of its own: Ctrl-C is for this process, which
+/// then ends the others in their order.
 ///
 /// # Errors
 /// When the program cannot be started.
-pub fn spawn(command: Command) -> Result<Child, Error> {
+pub fn spawn(mut command: Command) -> Result<Child, Error> {
+    command.process_group(0);
     let program = command.get_program().to_string_lossy().into_owned();
     let (reply, answer) = channel();
     let starter_gone = "the starting thread never ends";

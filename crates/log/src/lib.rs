@@ -154,6 +154,9 @@ pub trait Log: Send + Sync + 'static {
     /// Obligation 8. `None`: there is none yet, and the log reads from position 1.
     async fn latest_snapshot(&self) -> Result<Option<Snapshot>, LogError>;
 
+    /// Obligation 8. The newest snapshot of `position` or before, of those that are kept.
+    async fn snapshot_before(&self, position: Position) -> Result<Option<Snapshot>, LogError>;
+
     /// Obligation 9. Returns the first position that can still be read.
     async fn trim(&self, up_to: Position) -> Result<Position, LogError>;
 

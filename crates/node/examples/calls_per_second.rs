@@ -49,6 +49,7 @@ async fn main() {
         min_ttl_ms: 1_000,
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
+        level_max: sereno_core::LEVEL_MAX,
         shared: None,
     };
     let node = driver::start(Arc::new(MemoryLog::new()), config, Vec::new(), Arc::new(())).await;

@@ -190,9 +190,15 @@ impl EventHub {
 /// Something that follows every applied entry on this node (the audit trail, metrics).
 #[async_trait::async_trait]
 pub trait Sink: Send + Sync + 'static {
-    /// Called for every entry, in order, from the last snapshot's position on at each start: those seen before
+    /// Called for every entry, in order, from the position of a snapshot on at each start: those seen before
     /// come again and have to be recognised by position. Must not block.
     fn applied(&self, batch: &Arc<EventBatch>);
+
+    /// Up to where it has what was applied of this log, so that a start replays from there if it can. `None`: it begins
+    /// anew, wherever the replay does.
+    fn seen(&self, _log_id: LogId) -> Option<Position> {
+        None
+    }
 
     /// The node goes on from a snapshot at this position: entries before it, back to the last one applied, were not
     /// seen here.

@@ -238,9 +238,15 @@ pub struct NodeHandle {
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) events: Arc<EventHub>,
     pub(crate) failed: watch::Receiver<Option<String>>,
+    pub(crate) replayed_after: Position,
 }
 
 impl NodeHandle {
+    /// Position of the snapshot that the start began with: its sinks were given what came after it.
+    pub fn replayed_after(&self) -> Position {
+        self.replayed_after
+    }
+
     /// Carries out one call. Dropping the future tells the node that nobody listens any more.
     pub async fn call(&self, call: Call) -> Reply {
         let (reply, answer) = oneshot::channel();

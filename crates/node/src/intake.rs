@@ -165,6 +165,11 @@ pub(crate) fn is_ending(operation: &Operation) -> bool {
     kind(operation) == Kind::Ending
 }
 
+/// What keeps a lease.
+pub(crate) fn is_renewal(operation: &Operation) -> bool {
+    kind(operation) == Kind::Renewal
+}
+
 /// Whether it is appended whoever listens: releases, abandons, and the node's own.
 pub(crate) fn is_kept(pending: &Pending) -> bool {
     pending.call.is_none() || is_ending(&pending.command.operation)

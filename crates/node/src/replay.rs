@@ -59,9 +59,32 @@ pub enum ReplayError {
 /// # Errors
 /// When there is a snapshot and it cannot be read.
 pub async fn last_snapshot(log: &dyn Log) -> Result<(State, Option<Position>), ReplayError> {
-    let Some(Snapshot { head, bytes }) = log.latest_snapshot().await? else {
-        return Ok((State::new(), None));
-    };
+    match log.latest_snapshot().await? {
+        Some(snapshot) => state_of(snapshot),
+        None => Ok((State::new(), None)),
+    }
+}
+
+/// The state to start from: that of the last snapshot, or of the one before it where a sink has not seen what lies
+/// between.
+///
+/// # Errors
+/// As [`last_snapshot`].
+pub(crate) async fn first_state(
+    log: &dyn Log,
+    sinks: &[Arc<dyn Sink>],
+) -> Result<(State, Option<Position>), ReplayError> {
+    let log_id = log.head().await?.log_id;
+    if let Some(seen) = sinks.iter().filter_map(|sink| sink.seen(log_id)).min()
+        && let Some(snapshot) = log.snapshot_before(seen).await?
+    {
+        return state_of(snapshot);
+    }
+    last_snapshot(log).await
+}
+
+fn state_of(snapshot: Snapshot) -> Result<(State, Option<Position>), ReplayError> {
+    let Snapshot { head, bytes } = snapshot;
     let position = head.position;
     let state =
         State::from_snapshot(&bytes).map_err(|error| ReplayError::Snapshot { position, error })?;

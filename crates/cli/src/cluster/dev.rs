@@ -11,8 +11,11 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
+/// How long a node may take to stop.
+const STOP: Duration = Duration::from_secs(10);
 /// The nodes' names.
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 
@@ -53,7 +56,9 @@ pub(crate) fn run(args: &DevArgs) -> Result<u8, Failure> {
     }
     tell(&dir, &etcd, &nodes)?;
     signals.wait().map_err(|error| Failure::io("waiting for a signal", &error.into()))?;
-    nodes.iter_mut().try_for_each(Node::stop)?;
+    nodes.iter().for_each(Node::ask_to_stop);
+    let until = Instant::now() + STOP;
+    nodes.iter_mut().try_for_each(|node| node.gone_by(until))?;
     Ok(0)
 }
 
@@ -75,10 +80,23 @@ fn write_secret(path: &Path) -> Result<(), Failure> {
 
 fn tell(dir: &Path, etcd: &Cluster, nodes: &[Node]) -> Result<(), Failure> {
     let urls: Vec<_> = nodes.iter().map(|node| node.url.as_str()).collect();
-    let mut text =
-        format!("etcd        {}\nfolder      {}\n", etcd.endpoints().join(" "), dir.display());
+    let mut text = format!("folder      {}\n", dir.display());
+    for (index, endpoint) in etcd.endpoints().iter().enumerate() {
+        text += &format!("etcd {index}      {endpoint}  (process {})\n", etcd.process(index));
+    }
     for node in nodes {
         text += &format!("{:11} {}  (process {})\n", node.zone, node.url, node.child.id());
+    }
+    // Any of them, started again after it was killed.
+    if let Some(node) = nodes.first() {
+        text += &format!(
+            "\nA node that was killed is started again by\n\n    sereno serve --node-id {zone} --data {dir}/{zone} \
+             --http {address} --log {log} --cluster-secret-file {dir}/cluster-secret\n",
+            zone = node.zone,
+            dir = dir.display(),
+            address = node.url.trim_start_matches("http://"),
+            log = etcd.log_url("sereno"),
+        );
     }
     text += &format!(
         "\nIn another terminal:\n\n    export SERENO_SERVER={}\n    sereno status\n    sereno lock try -- sleep 10\n\n\
@@ -126,14 +144,24 @@ impl Node {
         Ok(Self { zone, url: line[at..].trim().into(), child })
     }
 
-    /// Gracefully, as an operator would.
-    fn stop(&mut self) -> Result<(), Failure> {
-        let failed = |error| Failure::io(&format!("stopping the node {}", self.zone), &error);
+    /// As an operator would.
+    fn ask_to_stop(&self) {
         let id = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
         // One that was killed before has gone.
         let _ = nix::sys::signal::kill(id, Signal::SIGTERM);
         let _ = nix::sys::signal::kill(id, Signal::SIGCONT);
-        self.child.wait().map(drop).map_err(failed)
+    }
+
+    /// Waits until it has gone, and kills it if that is not before `until`.
+    fn gone_by(&mut self, until: Instant) -> Result<(), Failure> {
+        let failed = |error| Failure::io(&format!("stopping the node {}", self.zone), &error);
+        while Instant::now() < until {
+            if self.child.try_wait().map_err(failed)?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.child.kill().map_err(failed)
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Log<'a> {
     pub(super) in_use: bool,
     /// It has entries, and they are sound.
     pub(super) can_be_replayed: bool,
+    /// None is kept in the folder.
+    pub(super) is_elsewhere: bool,
 }
 
 /// What there is of the trail.
@@ -69,8 +71,12 @@ pub(super) fn examine(log: &Log<'_>, files_kept: usize) -> Result<(Seen, Vec<Fou
             Ok(comparison) => found.compared(&comparison),
             Err(what) => found.add(true, format!("cannot be compared with the log: {what}")),
         }
+    } else if verdict.lines > 0 && log.is_elsewhere {
+        let what = "tells of a log that is not in this folder: that is so on a node whose log is in etcd. If this node \
+                    kept its log here, it was taken away";
+        found.add(false, what.into());
     } else if verdict.lines > 0 && !log.can_be_replayed {
-        let what = "tells of a log that is not here, or is not sound: nothing was compared with it";
+        let what = "tells of a log that is not sound: nothing was compared with it";
         found.add(true, what.into());
     }
     let (files, lines, gaps) = (verdict.files, verdict.lines, verdict.gaps);

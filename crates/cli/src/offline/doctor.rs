@@ -84,6 +84,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
             data: &args.data,
             in_use: diagnosis.in_use,
             can_be_replayed: diagnosis.position > 0 && !is_broken,
+            is_elsewhere: diagnosis.log_id.is_none() && !is_broken,
         };
         let (seen, found) =
             audit_check::examine(&log, usize::try_from(args.audit_files).unwrap_or(usize::MAX))
@@ -192,7 +193,7 @@ fn text(diagnosis: &Diagnosis) -> String {
             diagnosis.replayed,
         ),
         None if diagnosis.sound => {
-            format!("{}: no log has been made yet", diagnosis.data.display())
+            format!("{}: no log is kept here", diagnosis.data.display())
         }
         None => format!("{}: the log cannot be read", diagnosis.data.display()),
     }];

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 /// Where the log is, and who asks.
 #[derive(Clone, Debug, Args)]
 pub(super) struct EtcdArgs {
-    /// A log in etcd instead of a data folder: etcd://HOST:PORT,HOST:PORT,.../PREFIX
-    #[arg(long, value_name = "URL", conflicts_with = "data", required_unless_present = "data")]
+    /// A log in etcd instead of a data folder, whatever --data says: etcd://HOST:PORT,HOST:PORT,.../PREFIX
+    #[arg(long, value_name = "URL", required_unless_present = "data")]
     pub(super) log: Option<EtcdUrl>,
     /// etcd's user, where it asks for one.
     #[arg(

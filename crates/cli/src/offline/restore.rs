@@ -57,6 +57,9 @@ struct Restored {
 }
 
 pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
+    if args.etcd.log.is_some() && args.data.is_some() {
+        return Err(Failure::usage("--log and --data are two places: name one"));
+    }
     let bytes = fs::read(&args.from)
         .map_err(|error| Failure::io(&format!("reading {}", args.from.display()), &error))?;
     let backup = State::from_snapshot(&bytes).map_err(|error| {

@@ -46,6 +46,7 @@ impl Load {
                     let request = format!("client-{number}-round-{round:06}");
                     let (status, answer) =
                         decide(&urls, "acquire", &acquire("contended", &request));
+                    assert_ne!(status, 400, "an honest call is not called wrong: {answer}");
                     if status != 200 {
                         thread::sleep(Duration::from_millis(10));
                         continue;

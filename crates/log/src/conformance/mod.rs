@@ -100,6 +100,7 @@ macro_rules! conformance_tests {
             o07_a_wait_ends_when_the_head_passes,
             o08_there_is_no_snapshot_before_the_first,
             o08_the_latest_snapshot_comes_back_as_it_was_saved,
+            o08_the_older_of_two_snapshots_can_be_read,
             o08_a_snapshot_that_is_not_of_this_log_is_refused,
             o08_an_older_snapshot_is_refused,
             o08_a_snapshot_can_be_saved_again,

@@ -87,6 +87,30 @@ pub async fn o08_a_snapshot_can_be_saved_again(factory: &impl Factory) {
     assert_eq!(log.trim(Position(8)).await, Ok(Position(4)));
 }
 
+/// The newest of the kept two that is not after a position.
+pub async fn o08_the_older_of_two_snapshots_can_be_read(factory: &impl Factory) {
+    let log = factory.fresh().await;
+    let mut chain = Chain::default();
+    chain.grow(&*log, 9).await;
+    assert_eq!(log.snapshot_before(Position(9)).await, Ok(None));
+    let [first, older, newest] = [2, 4, 8].map(|position| chain.snapshot(position, 300_000));
+    for snapshot in [&first, &older, &newest] {
+        log.save_snapshot(snapshot.clone()).await.expect("it saves");
+    }
+    for (position, due) in [
+        (u64::MAX, Some(&newest)),
+        (8, Some(&newest)),
+        (7, Some(&older)),
+        (4, Some(&older)),
+        // The first is not kept.
+        (3, None),
+        (0, None),
+    ] {
+        let found = log.snapshot_before(Position(position)).await;
+        assert_eq!(found, Ok(due.cloned()), "before {position}");
+    }
+}
+
 /// Several of them, so that some were replaced.
 pub async fn o08_snapshots_survive_a_restart(factory: &impl Factory) {
     let mut log = factory.fresh().await;

@@ -139,7 +139,11 @@ impl Log for EtcdLog {
     }
 
     async fn latest_snapshot(&self) -> Result<Option<Snapshot>, LogError> {
-        self.shared.latest_snapshot().await
+        self.shared.snapshot_before(Position(u64::MAX)).await
+    }
+
+    async fn snapshot_before(&self, position: Position) -> Result<Option<Snapshot>, LogError> {
+        self.shared.snapshot_before(position).await
     }
 
     async fn trim(&self, up_to: Position) -> Result<Position, LogError> {

@@ -13,7 +13,7 @@ use super::{
 use crate::{LogError, Snapshot, fit};
 use bytes::{Bytes, BytesMut};
 use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, Txn, TxnOp};
-use sereno_core::entry::EntryHash;
+use sereno_core::{entry::EntryHash, ids::Position};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
@@ -141,7 +141,10 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) async fn latest_snapshot(&self) -> Result<Option<Snapshot>, LogError> {
+    pub(super) async fn snapshot_before(
+        &self,
+        position: Position,
+    ) -> Result<Option<Snapshot>, LogError> {
         let mut vanished = None;
         for _ in 0..ATTEMPTS {
             let Some((pointer, value)) = self.pointer().await? else {
@@ -151,13 +154,15 @@ impl Shared {
             if vanished.as_ref() == Some(&value) {
                 break;
             }
-            let newest = pointer.newest;
-            match self.load(&newest).await? {
-                Some(bytes) => return Ok(Some(Snapshot { head: newest.head, bytes })),
+            let kept = [Some(pointer.newest), pointer.older];
+            let is_before = |stored: &Stored| stored.head.position <= position;
+            let Some(stored) = kept.into_iter().flatten().find(is_before) else { return Ok(None) };
+            match self.load(&stored).await? {
+                Some(bytes) => return Ok(Some(Snapshot { head: stored.head, bytes })),
                 None => vanished = Some(value),
             }
         }
-        let what = "the chunks of the newest snapshot are not what was saved";
+        let what = "the chunks of a snapshot are not what was saved";
         Err(LogError::Damaged(what.into()))
     }
 

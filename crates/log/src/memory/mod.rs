@@ -68,7 +68,8 @@ impl MemoryLog {
         self.inner().plan.appends.push_back(fault);
     }
 
-    /// The next call that reads (`head`, `read`, `latest_snapshot`, `usage`) fails so.
+    /// The next call that reads (`head`, `read`, `latest_snapshot`, `snapshot_before`, `usage`)
+    /// fails so.
     pub fn plan_read_error(&self, error: LogError) {
         self.inner().plan.reads.push_back(error);
     }
@@ -138,6 +139,10 @@ impl Log for MemoryLog {
 
     async fn latest_snapshot(&self) -> Result<Option<Snapshot>, LogError> {
         Ok(self.reading()?.memory.latest_snapshot().cloned())
+    }
+
+    async fn snapshot_before(&self, position: Position) -> Result<Option<Snapshot>, LogError> {
+        Ok(self.reading()?.memory.snapshot_before(position).cloned())
     }
 
     async fn trim(&self, up_to: Position) -> Result<Position, LogError> {

@@ -116,6 +116,11 @@ impl Memory {
         self.snapshots.last()
     }
 
+    /// The newest snapshot of `position` or before.
+    pub fn snapshot_before(&self, position: Position) -> Option<&Snapshot> {
+        self.snapshots.iter().rev().find(|snapshot| snapshot.head.position <= position)
+    }
+
     /// Removes entries at and before `up_to`, none after the older of two snapshots. Returns the first position
     /// that can be read.
     pub fn trim(&mut self, up_to: Position) -> Position {

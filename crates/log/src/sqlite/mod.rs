@@ -196,6 +196,16 @@ impl Log for SqliteLog {
         self.snapshots.ask(newest).await
     }
 
+    async fn snapshot_before(&self, position: Position) -> Result<Option<Snapshot>, LogError> {
+        let newest = move |connection: &rusqlite::Connection| {
+            let state = LogState::load(connection)?;
+            let mut stored = snapshots::list(connection, &state)?;
+            stored.retain(|stored| stored.head.position <= position);
+            stored.pop().map(|stored| stored.load(connection)).transpose()
+        };
+        self.snapshots.ask(newest).await
+    }
+
     async fn trim(&self, up_to: Position) -> Result<Position, LogError> {
         self.ask(|reply| Job::Trim { up_to, reply }).await
     }

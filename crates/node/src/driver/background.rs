@@ -1,6 +1,6 @@
 //! What runs beside the loop: rehearsals and reloads on threads of their own, trims, and the log's flushes.
 
-use super::{link::Link, run::Driver};
+use super::{link::Link, run::Driver, seldom::Seldom};
 use crate::{
     node::{Fetched, HEARTBEAT_MS, Input, Presence, Rehearsal},
     replay::{self, ReplayError},
@@ -87,13 +87,13 @@ impl Driver {
     /// Reads on once there is something, or after a while.
     pub(super) fn fetch(&mut self, from: Position) {
         let (log, inputs) = (self.log.clone(), self.background.clone());
-        let snapshot_log = self.log.clone();
+        let (snapshot_log, failures) = (self.log.clone(), self.fetch_failures.clone());
         self.fetcher = Some(Task::spawn(async move {
             log.wait_past(Position(from.0 - 1)).await;
             let come = match log.read(from, FETCH_BYTES).await {
                 Ok(Read::Entries(entries)) => Ok(Fetched::Entries(entries)),
-                Ok(Read::Trimmed { .. }) => newest_snapshot(snapshot_log).await,
-                Err(error) => failed_fetch(error),
+                Ok(Read::Trimmed { .. }) => newest_snapshot(snapshot_log, &failures).await,
+                Err(error) => failed_fetch(error, &failures),
             };
             // A driver that is gone needs no entries.
             let _ = inputs.send(come.map(Input::Fetched));
@@ -127,15 +127,16 @@ impl Driver {
         let (presence, inputs) = (shared.presence.clone(), self.background.clone());
         let (id, bytes) = (record.node_id.clone(), record.to_bytes());
         self.publisher = Some(Task::spawn(async move {
-            if let Err(error) = presence.publish(&id, bytes.into()).await {
-                tracing::debug!(%error, "the presence record was not written");
-            }
+            // Before this node's own is written: a process with the same id shows by what it has left there.
             match presence.list().await {
                 Ok(present) => {
                     let records = present.iter().filter_map(|it| Presence::from_bytes(&it.record));
                     let _ = inputs.send(Ok(Input::Present(records.collect())));
                 }
                 Err(error) => tracing::debug!(%error, "the presence records were not read"),
+            }
+            if let Err(error) = presence.publish(&id, bytes.into()).await {
+                tracing::debug!(%error, "the presence record was not written");
             }
         }));
     }
@@ -152,19 +153,21 @@ impl Driver {
     }
 }
 
-async fn newest_snapshot(log: Arc<dyn Log>) -> Result<Fetched, String> {
+async fn newest_snapshot(log: Arc<dyn Log>, failures: &Seldom) -> Result<Fetched, String> {
     match replay::last_snapshot(&*log).await {
         Ok((state, _)) => Ok(Fetched::Snapshot(Box::new(state))),
-        Err(ReplayError::Log(error)) => failed_fetch(error),
+        Err(ReplayError::Log(error)) => failed_fetch(error, failures),
         Err(error) => Err(error.to_string()),
     }
 }
 
-fn failed_fetch(error: LogError) -> Result<Fetched, String> {
+fn failed_fetch(error: LogError, failures: &Seldom) -> Result<Fetched, String> {
     match error {
         LogError::Storage(_) | LogError::Damaged(_) => Err(error.to_string()),
         error => {
-            tracing::warn!(%error, "the log could not be read");
+            if failures.is_due() {
+                tracing::warn!(%error, "the log could not be read");
+            }
             Ok(Fetched::Failed)
         }
     }

@@ -1,7 +1,10 @@
 //! The link between two nodes: frames over a stream that somebody else has opened. A frame is its length (u32,
 //! little-endian), its proof (see the module `secret`) and a message in borsh.
 
-use super::secret::{End, PROOF_BYTES, Prover, Secret, shake_hands};
+use super::{
+    secret::{End, PROOF_BYTES, Prover, Secret, shake_hands},
+    seldom::Seldom,
+};
 use crate::{
     handle::{Call, NodeHandle, Role},
     node::{CallId, Input},
@@ -24,6 +27,8 @@ const FRAME_BYTES_MAX: usize = 4 * limits::COMMAND_BYTES_MAX;
 const PING_INTERVAL: Duration = Duration::from_millis(500);
 /// A link over which nothing came for so long is broken.
 const SILENCE: Duration = Duration::from_millis(1_500);
+/// A leader gives up a standby that has not asked for so long: it has gone without a word.
+const STANDBY_SILENCE: Duration = Duration::from_secs(10);
 /// Between two attempts to reach a leader.
 const DIAL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -126,13 +131,16 @@ async fn keep(
     mut asked: mpsc::UnboundedReceiver<Request>,
     inputs: mpsc::UnboundedSender<Result<Input, String>>,
 ) {
+    let failures = Seldom::default();
     loop {
         match tokio::time::timeout(SILENCE, dial.dial(&address)).await {
             Ok(Ok(stream)) => {
                 // What was asked for over the link before this one has been given up by the node.
                 while asked.try_recv().is_ok() {}
                 let error = carry(stream, &secret, &address, &mut asked, &inputs).await;
-                tracing::info!(%address, %error, "the link to the leader is lost");
+                if failures.is_due() {
+                    tracing::warn!(%address, %error, "there is no link to the leader");
+                }
                 let _ = inputs.send(Ok(Input::LinkLost(address.clone())));
             }
             Ok(Err(error)) => tracing::debug!(%address, %error, "the leader is not reached"),
@@ -245,11 +253,16 @@ pub async fn serve_link(
     let mut writing = std::pin::pin!(write_all(to, prove, outgoing));
     let mut ends = BTreeMap::new();
     let (done, mut ended) = mpsc::unbounded_channel();
+    let mut silent_at = Instant::now() + STANDBY_SILENCE;
     loop {
         tokio::select! {
             written = &mut writing => return written,
             Some(id) = ended.recv() => drop(ends.remove(&id)),
+            () = tokio::time::sleep_until(silent_at) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the standby is silent"));
+            }
             request = requests.recv() => {
+                silent_at = Instant::now() + STANDBY_SILENCE;
                 let Some(request) = request else { return Ok(()) };
                 match request? {
                     Request::Call(call) => {

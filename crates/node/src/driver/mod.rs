@@ -4,6 +4,7 @@
 mod background;
 mod link;
 mod run;
+mod seldom;
 mod secret;
 
 pub use link::{Dial, Stream, serve_link};
@@ -17,10 +18,11 @@ use crate::{
     replay::{self, ReplayError},
 };
 use run::Driver;
+use seldom::Seldom;
 use sereno_core::{
     State,
     entry::{Head, Writer},
-    ids::LogId,
+    ids::{LogId, Position},
 };
 use sereno_log::{Append, Log, LogError, presence::Presence};
 use std::{
@@ -164,6 +166,8 @@ pub async fn start(
         check_storage: Arc::new(Notify::new()),
         trimmer: None,
         shared: config.shared,
+        doubts: Seldom::default(),
+        fetch_failures: Seldom::default(),
         link: None,
         fetcher: None,
         publisher: None,
@@ -175,7 +179,14 @@ pub async fn start(
         failure,
     };
     tokio::spawn(driver.run());
-    Ok(NodeHandle { next_call: Arc::new(AtomicU64::new(1)), messages, status, events, failed })
+    Ok(NodeHandle {
+        next_call: Arc::new(AtomicU64::new(1)),
+        messages,
+        status,
+        events,
+        failed,
+        replayed_after: recovered.snapshot.unwrap_or(Position(0)),
+    })
 }
 
 /// The state of the log's head, what it was made of, and the events on the way.
@@ -183,7 +194,7 @@ async fn read_state(
     log: &dyn Log,
     sinks: &[Arc<dyn Sink>],
 ) -> Result<(State, Recovered, Arc<EventHub>), ReplayError> {
-    let (state, snapshot) = replay::last_snapshot(log).await?;
+    let (state, snapshot) = replay::first_state(log, sinks).await?;
     let events = Arc::new(EventHub::after_state(&state));
     let head = log.head().await?;
     let mut log_bytes = 0;

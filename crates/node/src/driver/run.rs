@@ -4,13 +4,14 @@ use super::{
     Clock, Observer, Shared,
     background::{FromBackground, Task, flush_now_and_then},
     link::Link,
+    seldom::Seldom,
 };
 use crate::{
     events::{EventHub, Sink},
-    handle::{Message, ReadFn, Reply, Status, granted_claim},
+    handle::{Message, ReadFn, Reply, Role, Status, granted_claim},
     node::{CallId, Committed, Input, Node, NodeCall, Output, ReadId},
 };
-use sereno_core::ids::ObjectId;
+use sereno_core::ids::{ObjectId, Position};
 use sereno_log::{Append, Log, LogError, presence::Presence};
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
@@ -41,6 +42,9 @@ pub(super) struct Driver {
     pub(super) check_storage: Arc<Notify>,
     pub(super) trimmer: Option<Task<()>>,
     pub(super) shared: Option<Shared>,
+    /// Of appends, and of reads of the log.
+    pub(super) doubts: Seldom,
+    pub(super) fetch_failures: Seldom,
     pub(super) link: Option<Link>,
     pub(super) fetcher: Option<Task<()>>,
     pub(super) publisher: Option<Task<()>>,
@@ -159,7 +163,9 @@ impl Driver {
 
     fn appended(&mut self, result: Append, outputs: &mut Vec<Output>) {
         if let Append::NotAppended(reason) | Append::Unknown(reason) = &result {
-            tracing::warn!(%reason, "an append was not confirmed");
+            if self.doubts.is_due() {
+                tracing::warn!(%reason, "an append was not confirmed");
+            }
             self.observer.append_failed(&result);
             // An engine whose disk has failed tells the flusher: then nothing it holds back can be trusted.
             self.check_storage.notify_one();
@@ -228,7 +234,11 @@ impl Driver {
                 Output::Publish(record) => self.publish(&record),
                 Output::Reload(head) => self.reload(head),
                 Output::Leads { took_ns } => {
-                    tracing::info!(epoch = self.node.state().head().epoch.0, "this node leads");
+                    let head = self.node.state().head();
+                    if head.position == Position(1) {
+                        tracing::warn!(log = %head.log_id, "there was no log here: a new one begins");
+                    }
+                    tracing::info!(epoch = head.epoch.0, "this node leads");
                     self.observer.leads(Duration::from_nanos(took_ns));
                 }
                 Output::Halt(message) => self.fail(message),
@@ -273,13 +283,33 @@ impl Driver {
         let published = self.status.send_if_modified(|status| {
             let changed = self.stopped || node.condition_differs(status);
             if due || changed {
-                *status = node.status(mono);
+                let now = node.status(mono);
+                tell_change(status, &now);
+                *status = now;
             }
             due || changed
         });
         if published {
             self.status_at = now;
         }
+    }
+}
+
+/// So that the log lines of each node tell who led when, and since when and why it did not serve.
+fn tell_change(before: &Status, now: &Status) {
+    if before.role != now.role && now.role == Role::Follower {
+        tracing::info!("this node does not lead any more");
+    }
+    let leader = |status: &Status| status.leader.as_ref().map(|it| (it.node_id.clone(), it.epoch));
+    if let (Some((node_id, epoch)), Role::Follower) = (leader(now), &now.role)
+        && (leader(before) != leader(now) || before.role != now.role)
+    {
+        tracing::info!(leader = %node_id, epoch = epoch.0, "this node follows");
+    }
+    match (&before.not_ready, &now.not_ready) {
+        (None, Some(reason)) => tracing::warn!(%reason, "this node does not serve"),
+        (Some(_), None) => tracing::info!("this node serves"),
+        _ => {}
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) async fn shake_hands(
     let mut proof = [0; PROOF_BYTES];
     stream.read_exact(&mut proof).await?;
     if !incoming.is_next(b"hello", &proof) {
-        let why = "the other node does not know this cluster's secret";
+        let why = "the two nodes' cluster secrets differ";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok((outgoing, incoming))

@@ -5,7 +5,7 @@ use crate::{
     calls::{OpenCall, Stage},
     clock::Mono,
     handle::{Consistency, Reply, Undecided},
-    intake::{Full, Pending, is_ending, is_rated},
+    intake::{Full, Pending, is_ending, is_rated, is_renewal},
     node::ReadId,
 };
 use sereno_core::{
@@ -18,6 +18,8 @@ use sereno_core::{
 
 /// A stop waits no longer than this for the log: a resign only spares the others a silence.
 const STOP_MS: u64 = 5_000;
+/// A log that has not answered for so long is away.
+const IN_VAIN_MS: u64 = 3_000;
 
 impl Node {
     /// Why nothing is taken at present.
@@ -32,6 +34,19 @@ impl Node {
         Some(Undecided::Unavailable { reason: reason.into(), retry_after_ms: 1_000 })
     }
 
+    /// While the log has not answered for some time, whoever asks for something new is told so at once: others may do
+    /// better, and nobody has to wait for a deadline. Renewals and endings wait for the log.
+    fn refusal_in_vain(&self, now: Mono, call: &NodeCall) -> Option<Undecided> {
+        let waits = is_ending(&call.operation) || is_renewal(&call.operation);
+        (!waits && self.asks_in_vain(now)).then(log_unavailable)
+    }
+
+    fn asks_in_vain(&self, now: Mono) -> bool {
+        self.in_flight.as_ref().is_some_and(|in_flight| {
+            in_flight.is_doubtful() && now.since_ns(in_flight.sent_at) > IN_VAIN_MS * 1_000_000
+        })
+    }
+
     /// Whether the state itself is in doubt, so that no answer may rest on it.
     pub(super) fn is_in_doubt(&self) -> bool {
         matches!(self.phase, Phase::Suspect { .. } | Phase::Distrusted { .. })
@@ -44,12 +59,14 @@ impl Node {
 
     pub(super) fn read(
         &mut self,
+        now: Mono,
         id: ReadId,
         consistency: Consistency,
         deadline: Mono,
         out: &mut Vec<Output>,
     ) {
-        let refusal = self.refusal();
+        let in_vain = || self.asks_in_vain(now).then(log_unavailable);
+        let refusal = self.refusal().or_else(in_vain);
         if planted::has(Planted::ReadWithoutBarrier) && self.forwards() {
             return out.push(Output::ReadReady(id));
         }
@@ -77,7 +94,7 @@ impl Node {
     }
 
     pub(super) fn queue(&mut self, now: Mono, call: NodeCall) -> Result<(), Undecided> {
-        if let Some(undecided) = self.refusal() {
+        if let Some(undecided) = self.refusal().or_else(|| self.refusal_in_vain(now, &call)) {
             return Err(undecided);
         }
         self.peers.called(now);
@@ -102,12 +119,14 @@ impl Node {
         Ok(())
     }
 
-    /// All cluster time that was ever told comes from entries that a leader has applied: a later one was told by
-    /// another log.
+    /// All cluster time that was ever told comes from entries of this log: a later one was told by another log. A
+    /// standby may have applied the entry in flight before this leader knows that it has landed, and have told its
+    /// time; the command comes after that entry.
     fn born_at(&self, given: Option<ClusterTime>) -> Result<ClusterTime, Undecided> {
         let now = self.state.time();
+        let told = self.in_flight.as_ref().map_or(now, |in_flight| in_flight.entry.time.max(now));
         match given {
-            Some(given) if given > now => {
+            Some(given) if given > told => {
                 let rule = format!("lies ahead of this log, whose cluster time is {now} ms");
                 Err(Undecided::Invalid(Invalid::new("bornAt", rule)))
             }

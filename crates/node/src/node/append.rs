@@ -47,6 +47,13 @@ pub(super) struct InFlight {
     resend_ms: u64,
 }
 
+impl InFlight {
+    /// Whether nobody knows whether it is in the log.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.ever_unknown
+    }
+}
+
 impl Node {
     pub(super) fn next_append_at(&self) -> Mono {
         let clock = self.stamps.expect("a leader has stamped its announce").cluster;
@@ -132,7 +139,7 @@ impl Node {
     }
 
     pub(super) fn announce(&mut self, now: Now, out: &mut Vec<Output>) {
-        if let Some(fault) = wall_clock_fault(now.wall_us).or_else(|| self.skew_fault(now)) {
+        if let Some(fault) = wall_clock_fault(now.wall_us).or_else(|| self.peers_fault(now)) {
             self.not_ready = Some(fault);
             self.retry_at = now.mono.plus_ms(RETRY_MS);
             return;

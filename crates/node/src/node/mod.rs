@@ -341,7 +341,7 @@ impl Node {
                 out.push(Output::ReadFailed(id, forward::no_leader()));
             }
             Input::Read { id, consistency, deadline, .. } => {
-                self.read(id, consistency, deadline, out);
+                self.read(now.mono, id, consistency, deadline, out);
                 self.send_barrier(now.mono, out);
             }
             Input::Appended(result) => self.appended(now, result, out),

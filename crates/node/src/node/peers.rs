@@ -11,6 +11,7 @@ use sereno_core::{
     State,
     command::Operation,
     ids::Position,
+    limits,
     names::Invalid,
     planted::{self, Planted},
 };
@@ -53,6 +54,8 @@ pub struct Presence {
     pub distrusts: bool,
     /// Counts its records, so that others see it change.
     pub beat: u64,
+    /// Position of the newest snapshot that it knows of; 0: none.
+    pub snapshot: u64,
 }
 
 impl Presence {
@@ -61,9 +64,11 @@ impl Presence {
         borsh::to_vec(self).expect("memory takes all")
     }
 
-    /// Reads a record, also one of a newer version. `None`: it is no record.
+    /// Reads a record, also one of a newer version. `None`: it is no record of a node.
     pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
-        Self::deserialize(&mut bytes).ok()
+        // Anybody who can write to etcd can write one: figures that no clock shows must not reach the arithmetic.
+        let is_sound = |record: &Self| record.wall_us <= limits::WALL_US_MAX;
+        Self::deserialize(&mut bytes).ok().filter(is_sound)
     }
 }
 
@@ -88,8 +93,9 @@ impl LevelTooHigh {
 #[derive(Debug)]
 pub(super) struct Peers {
     seen: BTreeMap<String, Seen>,
-    /// When the records were read first, or when nobody waits for that any longer.
+    /// When another node's record was read first, or when nobody waits for that any longer.
     known_at: Mono,
+    twin: Twin,
     publish_at: Mono,
     beat: u64,
     /// Over a link, while leading.
@@ -112,11 +118,42 @@ impl Seen {
     }
 }
 
+/// Another process under this node's own id, found by what it leaves in the record that both write. What a process
+/// before this one has left is seen once; one that lives writes again.
+#[derive(Debug, Default)]
+struct Twin {
+    start: u64,
+    beat: u64,
+    /// When it was last seen to live.
+    seen_at: Option<Mono>,
+}
+
+impl Twin {
+    fn look(&mut self, now: Mono, record: &Presence) {
+        let writes_again = self.start == record.start && self.beat < record.beat;
+        if writes_again {
+            if self.seen_at.is_none() {
+                tracing::error!(
+                    node = %record.node_id, address = %record.address,
+                    "another process has this node's id: give one of them another --node-id"
+                );
+            }
+            self.seen_at = Some(now);
+        }
+        (self.start, self.beat) = (record.start, record.beat);
+    }
+
+    fn is_there(&self, now: Mono) -> bool {
+        self.seen_at.is_some_and(|at| now.since_ns(at) <= LIVE_MS * 1_000_000)
+    }
+}
+
 impl Peers {
     pub(super) fn new(now: Mono) -> Self {
         Self {
             seen: BTreeMap::new(),
             known_at: now.plus_ms(KNOWN_MS),
+            twin: Twin::default(),
             publish_at: now,
             beat: 0,
             reached_at: now,
@@ -153,7 +190,7 @@ impl Node {
         for record in records {
             if record.node_id == self.settings.writer.node_id {
                 if record.start != self.settings.writer.start {
-                    tracing::warn!(node = %record.node_id, "another process has this node's id");
+                    self.peers.twin.look(now, &record);
                 }
                 continue;
             }
@@ -162,8 +199,13 @@ impl Node {
             let changed_at = unchanged.map_or(now, |before| before.changed_at);
             seen.insert(record.node_id.clone(), Seen { record, changed_at });
         }
+        if !seen.is_empty() {
+            self.peers.known_at = self.peers.known_at.min(now);
+        }
+        if let Some(newest) = seen.values().map(|seen| seen.record.snapshot).max() {
+            self.snapshot.is_known(now, Position(newest));
+        }
         self.peers.seen = seen;
-        self.peers.known_at = self.peers.known_at.min(now);
     }
 
     pub(super) fn publish(&mut self, now: Now, out: &mut Vec<Output>) {
@@ -183,12 +225,17 @@ impl Node {
             applied: self.applied().0,
             distrusts: matches!(self.phase, Phase::Distrusted { .. }),
             beat: self.peers.beat,
+            snapshot: self.snapshot.position.map_or(0, |position| position.0),
         }));
     }
 
-    /// Why this node's wall clock forbids it to lead, next to the others': over a minute from the median of all, or,
-    /// of two, ahead of the other's. The one behind does no harm (S2).
-    pub(super) fn skew_fault(&self, now: Now) -> Option<String> {
+    /// Why this node must not lead, next to the others. It has a twin, so that neither's record says what is true. Or
+    /// its wall clock is over a minute from the median of all, or, of two, ahead of the other's: the one behind does
+    /// no harm (S2).
+    pub(super) fn peers_fault(&self, now: Now) -> Option<String> {
+        if self.peers.twin.is_there(now.mono) {
+            return Some("another process has this node's id".into());
+        }
         let theirs = |seen: &Seen| seen.record.wall_us + now.mono.since_ns(seen.changed_at) / 1_000;
         let mut clocks: Vec<u64> = self.peers.live(now.mono).map(theirs).collect();
         if planted::has(Planted::SkewIgnored) {

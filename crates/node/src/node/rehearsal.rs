@@ -24,6 +24,15 @@ pub(crate) struct SnapshotPlan {
     pub(crate) saved_at: Option<Mono>,
 }
 
+impl SnapshotPlan {
+    /// Another node has saved one, about now.
+    pub(super) fn is_known(&mut self, now: Mono, position: Position) {
+        if self.position.is_none_or(|own| own < position) {
+            (self.position, self.saved_at, self.bytes) = (Some(position), Some(now), 0);
+        }
+    }
+}
+
 impl Node {
     /// Whether one would make sense: it leads, none is under way, and there is something new.
     pub(super) fn may_rehearse(&self) -> bool {
@@ -56,7 +65,7 @@ impl Node {
         match rehearsal {
             Rehearsal::Saved(head) => {
                 // What was written meanwhile belongs to the next one.
-                plan.bytes -= plan.rehearsed_bytes;
+                plan.bytes = plan.bytes.saturating_sub(plan.rehearsed_bytes);
                 (plan.position, plan.saved_at) = (Some(head.position), Some(now));
                 if !self.state.is_trim_held() {
                     out.push(Output::Trim(head.position));

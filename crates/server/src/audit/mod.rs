@@ -29,7 +29,10 @@ use files::Files;
 use reader::read;
 
 use sereno_api::AuditLine;
-use sereno_core::ids::{LogId, Position};
+use sereno_core::{
+    entry::EntryHash,
+    ids::{LogId, Position},
+};
 use sereno_node::events::{EventBatch, Sink};
 use std::{
     path::{Path, PathBuf},
@@ -82,6 +85,18 @@ pub struct Audit {
     messages: mpsc::Sender<Message>,
     thread: Mutex<Option<JoinHandle<()>>>,
     queued: Arc<AtomicU64>,
+    end: End,
+}
+
+/// Where a trail ended when it was opened: what its node knew of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The log that it tells of; `None`: the trail is empty.
+    pub(crate) log_id: Option<LogId>,
+    /// Up to where.
+    pub(crate) position: Position,
+    /// The last entry that it names by its hash.
+    pub(crate) entry: Option<(Position, EntryHash)>,
 }
 
 impl Audit {
@@ -97,6 +112,11 @@ impl Audit {
         let storage = |error| AuditError::Storage { folder: folder.display().to_string(), error };
         let files = Files::open(config).map_err(storage)?;
         let tail = recovery::recover(&files)?;
+        let end = End {
+            log_id: tail.log_id,
+            position: Position(tail.covered.position),
+            entry: tail.entry,
+        };
         let queued = Arc::new(AtomicU64::new(0));
         let writer = Writer::open(files, tail, Arc::clone(&queued)).map_err(storage)?;
         let (messages, inbox) = mpsc::channel();
@@ -104,7 +124,12 @@ impl Audit {
             .name("sereno-audit".into())
             .spawn(move || writer.run(&inbox, on_failure))
             .map_err(storage)?;
-        Ok(Arc::new(Self { folder, messages, thread: Mutex::new(Some(thread)), queued }))
+        Ok(Arc::new(Self { folder, messages, thread: Mutex::new(Some(thread)), queued, end }))
+    }
+
+    /// Where it ended when it was opened.
+    pub(crate) fn end(&self) -> End {
+        self.end
     }
 
     /// Says which log the events are of, and after which position the node began to replay it.
@@ -153,6 +178,10 @@ impl Sink for Audit {
             self.queued.fetch_add(1, Ordering::Relaxed);
             self.send(Message::Applied(Arc::clone(batch)));
         }
+    }
+
+    fn seen(&self, log_id: LogId) -> Option<Position> {
+        (self.end.log_id == Some(log_id)).then_some(self.end.position)
     }
 
     fn jumped(&self, position: Position) {

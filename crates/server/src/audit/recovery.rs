@@ -17,7 +17,10 @@ use super::{
     walk,
 };
 use sereno_api::{AuditKind, AuditLine};
-use sereno_core::ids::LogId;
+use sereno_core::{
+    entry::EntryHash,
+    ids::{LogId, Position},
+};
 use std::{fs, io, path::PathBuf, time::Instant};
 
 /// Up to where events are recorded: a position and the number of the event in its entry.
@@ -51,6 +54,8 @@ pub(super) struct Tail {
     pub(super) hash: LineHash,
     pub(super) log_id: Option<LogId>,
     pub(super) covered: Covered,
+    /// The last entry that it names by its hash.
+    pub(super) entry: Option<(Position, EntryHash)>,
 }
 
 impl Tail {
@@ -61,6 +66,7 @@ impl Tail {
             hash: LineHash::ZERO,
             log_id: None,
             covered: Covered::default(),
+            entry: None,
         }
     }
 }
@@ -137,6 +143,9 @@ fn walk(
             Ok((parsed, hash)) => {
                 if parsed.kind == AuditKind::Log {
                     tail.log_id = parsed.log_id.as_deref().and_then(LogId::from_hex);
+                }
+                if let Some(hash) = parsed.entry_hash.as_deref().and_then(EntryHash::from_hex) {
+                    tail.entry = Some((Position(parsed.position), hash));
                 }
                 tail.file = Some((file.path.clone(), (start + line.len() + 1) as u64));
                 tail.covered = Covered::by(&parsed);

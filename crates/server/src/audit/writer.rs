@@ -155,6 +155,7 @@ impl Writer {
         }
         let from = match self.covered {
             Covered { position, event: u64::MAX } => position + 1,
+            // Perhaps not the last event of its entry.
             Covered { position, .. } => position.max(1),
         };
         tracing::warn!(from, to = position.0, "the audit trail has a gap");

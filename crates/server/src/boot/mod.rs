@@ -1,6 +1,7 @@
 //! Booting a whole server: log, audit trail, node, door; and stopping it again.
 
 mod failure;
+mod known;
 mod open;
 mod run;
 
@@ -15,7 +16,7 @@ use crate::{
 };
 use failure::Failure;
 use open::Opened;
-use sereno_core::{ids::Position, limits};
+use sereno_core::limits;
 use sereno_log::{Log, LogError, sqlite::FolderLock};
 use sereno_node::{
     driver::{self, StartError},
@@ -28,7 +29,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 /// Connections get this long to take their last answers.
 const GRACE: Duration = Duration::from_secs(5);
 /// Files that are open besides connections.
-const OTHER_FILES: u64 = 256;
+const OTHER_FILES: u64 = 384;
 /// How often the time without a leader is counted.
 const SAMPLE: Duration = Duration::from_millis(250);
 
@@ -106,7 +107,9 @@ impl Server {
         let connections_max = allow_connections(config.max_connections);
         let failure = Failure::default();
         let audit = open_audit(&config, &failure)?;
-        let replayed_after = log.usage().await?.snapshot.unwrap_or(Position(0));
+        if let Some(audit) = &audit {
+            known::check(&*log, audit.end(), shared.is_some()).await?;
+        }
         let metrics = Arc::new(Metrics::new());
         let mut sinks: Vec<Arc<dyn Sink>> = vec![metrics.events.clone()];
         sinks.extend(audit.clone().map(|audit| audit as Arc<dyn Sink>));
@@ -115,7 +118,7 @@ impl Server {
         let node = driver::start(log.clone(), node_config, sinks, metrics.node.clone()).await?;
         metrics.events.go_live();
         if let Some(audit) = &audit {
-            tokio::spawn(begin_audit(node.clone(), audit.clone(), replayed_after));
+            tokio::spawn(begin_audit(node.clone(), audit.clone()));
         }
         let sampler = tokio::spawn(sample(node.clone(), metrics.clone()));
         let (phase, phase_seen) = watch::channel(Phase::Serving);
@@ -249,11 +252,11 @@ fn node_config(
 }
 
 /// A log has its id from its first announce on.
-async fn begin_audit(node: NodeHandle, audit: Arc<Audit>, replayed_after: Position) {
+async fn begin_audit(node: NodeHandle, audit: Arc<Audit>) {
     let mut status = node.status();
     let founded = status.wait_for(|status| status.log_id != Default::default()).await;
     if let Ok(log_id) = founded.map(|status| status.log_id) {
-        audit.begin(log_id, replayed_after);
+        audit.begin(log_id, node.replayed_after());
     }
 }
 

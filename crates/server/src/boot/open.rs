@@ -6,13 +6,13 @@ use crate::{
     config::{Config, LogEngine},
 };
 use sereno_log::{
-    Log,
-    etcd::{self, EtcdUrl},
+    Log, LogError,
+    etcd::{self, EtcdLog, EtcdOptions, EtcdUrl},
     memory::MemoryLog,
     sqlite::{self, FolderLock},
 };
 use sereno_node::driver::{Secret, Shared};
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
 /// An open log.
@@ -63,7 +63,7 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
         }
         None => Secret::new(b""),
     };
-    let log = Arc::new(etcd::open(url, config.etcd.options()?).await?);
+    let log = Arc::new(when_it_answers(url, &config.etcd.options()?).await?);
     let storage = Storage::default();
     let watching = watch_storage(log.clone(), config.etcd.quota, storage.clone());
     let shared = Shared { presence: Arc::new(log.presence()), dial: Arc::new(HttpDial), secret };
@@ -74,6 +74,24 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
         storage,
         folder: Some(folder),
     })
+}
+
+/// After a power cut all machines start at once: a node waits for etcd as a running one would.
+async fn when_it_answers(url: &EtcdUrl, options: &EtcdOptions) -> Result<EtcdLog, LogError> {
+    const PAUSE: Duration = Duration::from_secs(1);
+    const TRIES_BETWEEN_LINES: u32 = 10;
+    for attempt in 0_u32.. {
+        match etcd::open(url, options.clone()).await {
+            Err(LogError::Unreachable(why)) => {
+                if attempt % TRIES_BETWEEN_LINES == 0 {
+                    tracing::warn!(%why, "etcd does not answer, or not with a quorum: this node waits for it");
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
+    unreachable!("it is tried for ever")
 }
 
 fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, ServerError> {

@@ -26,6 +26,13 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Header fields of a request.
 const HEAD_FIELDS_MAX: usize = 64;
+/// Places for other nodes' links and for probes where clients have taken all others: a leader that no node reaches
+/// would resign, and a supervisor would kill a node that is only busy.
+const RESERVE: usize = 128;
+/// What supervisors ask.
+const PROBES: [&str; 2] = ["/livez", "/readyz"];
+/// Of those, each has to say within this what it is.
+const RESERVE_HEAD_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A peer that is silent is asked after this time, and then so often, this many times.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
 /// A peer that does not confirm what was sent to it is given up after this time.
@@ -75,7 +82,8 @@ pub(crate) fn listen(door: Arc<Door>, listener: TcpListener, bounds: Bounds) -> 
     let Bounds { connections_max, idle_timeout } = bounds;
     let places = Arc::new(Semaphore::new(connections_max));
     let phase = door.phase.clone();
-    let service = Service { router: super::routes::router(Arc::clone(&door)), door };
+    let router = super::routes::router(Arc::clone(&door));
+    let service = Service { router, door, is_reserve: false };
     let accepting = accept(listener, service, phase, Arc::clone(&places), idle_timeout);
     let accepting = tokio::spawn(accepting);
     Running { accepting, places, connections_max }
@@ -88,14 +96,10 @@ async fn accept(
     places: Arc<Semaphore>,
     idle_timeout: Duration,
 ) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
-        .header_read_timeout(idle_timeout)
-        .max_header_size(HEAD_BYTES_MAX)
-        .max_headers(HEAD_FIELDS_MAX)
-        .max_buf_size(BUFFER_BYTES_MAX)
-        // A clock before 1970 cannot be written there.
-        .auto_date_header(SystemTime::now() >= UNIX_EPOCH);
+    let http = http(idle_timeout);
+    let mut brief = self::http(RESERVE_HEAD_TIMEOUT);
+    brief.keep_alive(false);
+    let reserve = Arc::new(Semaphore::new(RESERVE));
     let full_house = full_house();
     loop {
         let accepted = tokio::select! {
@@ -111,26 +115,41 @@ async fn accept(
                 continue;
             }
         };
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => drop(tokio::spawn(serve(
-                http.clone(),
-                stream,
-                service.clone(),
-                phase.clone(),
-                place,
-            ))),
-            Err(_) => {
-                service.door.metrics.door.turned_away();
-                // If the system takes it at once: nobody waits here for a client.
-                let _best_effort = stream.try_write(&full_house);
-            }
-        }
+        let (http, service, place) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => (http.clone(), service.clone(), place),
+            Err(_) => match Arc::clone(&reserve).try_acquire_owned() {
+                Ok(place) => (brief.clone(), service.reserve(), place),
+                Err(_) => {
+                    service.door.metrics.door.turned_away();
+                    // If the system takes it at once: nobody waits here for a client.
+                    let _best_effort = stream.try_write(&full_house);
+                    continue;
+                }
+            },
+        };
+        tokio::spawn(serve(http, stream, service, phase.clone(), place));
     }
+}
+
+fn http(head_timeout: Duration) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(head_timeout)
+        .max_header_size(HEAD_BYTES_MAX)
+        .max_headers(HEAD_FIELDS_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        // A clock before 1970 cannot be written there.
+        .auto_date_header(SystemTime::now() >= UNIX_EPOCH);
+    http
+}
+
+fn too_many() -> Refused {
+    Refused::unavailable("too many connections", 1_000)
 }
 
 /// What a connection too many is told.
 fn full_house() -> Vec<u8> {
-    let body = json_bytes(&*Refused::unavailable("too many connections", 1_000).0);
+    let body = json_bytes(&*too_many().0);
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n\
          content-type: application/problem+json\r\ncontent-length: {}\r\n\r\n",
@@ -192,6 +211,14 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
 struct Service {
     router: Router,
     door: Arc<Door>,
+    /// Only for other nodes and probes.
+    is_reserve: bool,
+}
+
+impl Service {
+    fn reserve(&self) -> Self {
+        Self { is_reserve: true, ..self.clone() }
+    }
 }
 
 type Answer = Response<axum::body::Body>;
@@ -206,6 +233,10 @@ impl hyper::service::Service<Request<Incoming>> for Service {
             && request.uri().path() == LINK_PATH
         {
             return Either::Right(ready(Ok(links.take(request))));
+        }
+        if self.is_reserve && !PROBES.contains(&request.uri().path()) {
+            self.door.metrics.door.turned_away();
+            return Either::Right(ready(Ok(too_many().into_response())));
         }
         match self.door.reach.hosts.check(request.uri(), request.headers()) {
             Ok(()) => Either::Left(self.router.clone().call(request)),

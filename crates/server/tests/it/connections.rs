@@ -72,22 +72,29 @@ async fn one_connection_too_many_is_told_so_and_a_freed_place_is_given_again() {
         assert!(ask(&mut stream).await.starts_with("HTTP/1.1 200"));
         open.push(stream);
     }
-    let refused = rest(connect(&bench).await).await;
+    let refused = answer(&bench, "/v1/status").await;
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused:?}");
     let (head, body) = refused.split_once("\r\n\r\n").unwrap();
     assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
     let problem: sereno_api::Problem = serde_json::from_str(body).unwrap();
     assert_eq!(problem.code, sereno_api::ErrorCode::Unavailable);
+    // A supervisor that asks must not take a busy node for a dead one.
+    for probe in ["/livez", "/readyz"] {
+        assert!(answer(&bench, probe).await.starts_with("HTTP/1.1 200"), "{probe}");
+    }
+    // Who takes such a place and says nothing does not have it for long.
+    let silent = tokio::time::timeout(Duration::from_secs(10), rest(connect(&bench).await)).await;
+    assert!(silent.is_ok(), "it is closed");
     drop(open.pop());
     // The server sees the end of the connection a moment later.
-    while rest_or_ok(&bench).await.starts_with("HTTP/1.1 503") {}
+    while answer(&bench, "/v1/status").await.starts_with("HTTP/1.1 503") {}
 }
 
-async fn rest_or_ok(bench: &Bench) -> String {
+/// The whole answer over a connection of its own.
+async fn answer(bench: &Bench, path: &str) -> String {
     let mut stream = connect(bench).await;
-    let _closed = stream
-        .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        .await;
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let _closed = stream.write_all(head.as_bytes()).await;
     rest(stream).await
 }
 

@@ -8,6 +8,7 @@ mod desert;
 mod durable;
 mod lead;
 mod overload;
+mod peers;
 mod random;
 mod reads;
 mod rehearsal;
