@@ -46,7 +46,7 @@ pub enum Planted {
     NoFreshGrace,
     /// A token is the leader's clock, whatever the last token was.
     TokenFromWallClock,
-    /// A command is carried out however long ago it was born.
+    /// A command is carried out however long ago it was born: a copy that comes after the reply memory is granted.
     BornAtIgnored,
     /// The renewal of an ended lease renews whoever holds the resource now.
     RenewalOfAnother,
@@ -62,6 +62,34 @@ pub enum Planted {
     MemoryForgottenAtTakeover,
     /// The abandon of a request that was not seen yet is not remembered.
     AbandonForgotten,
+    /// The log takes an append whatever its head is.
+    HeadCompareSkipped,
+    /// The log compares its count of writes alone, which a log that was put back goes through again.
+    RevisionAloneCompared,
+    /// A batch is answered when it is sent.
+    AnsweredBeforeDurable,
+    /// A leader's first token is the last one of the leader before it.
+    TokenReusedAfterRestart,
+    /// A token is made from the wall clock of whichever machine applies the entry.
+    WallClockInApply,
+    /// A wait is kept in its queue beyond its deadline, and granted there.
+    WaitOutlivesDeadline,
+    /// An acquire that finds a lease due and unswept takes its place, past those who wait.
+    BargesBeforeSweep,
+    /// An acquire-all grants what is free of its resources, and leaves out the rest.
+    AcquireAllPartly,
+    /// The floor of tokens is answered as set, and is not.
+    FloorIgnored,
+    /// A lock is granted within its namespace's lock delay.
+    LockDelayIgnored,
+    /// A lease is renewed beyond its longest ownership.
+    MaxHoldIgnored,
+    /// A shorter longest lease cuts those that were granted before.
+    PolicyCutsLeases,
+    /// A guarded resource takes every write, whatever its token is.
+    FenceIgnored,
+    /// A node takes a frame that a network has delivered twice.
+    FrameTakenTwice,
 }
 
 #[cfg(feature = "planted")]
@@ -71,11 +99,12 @@ mod switch {
 
     thread_local! {
         static CHOSEN: Cell<Option<Planted>> = const { Cell::new(None) };
+        static WALL_US: Cell<u64> = const { Cell::new(0) };
     }
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 27] = [
+        pub const ALL: [Self; 41] = [
             Self::ActsOnUnknownAnnounce,
             Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
@@ -103,6 +132,20 @@ mod switch {
             Self::LeasesCutAtTakeover,
             Self::MemoryForgottenAtTakeover,
             Self::AbandonForgotten,
+            Self::HeadCompareSkipped,
+            Self::RevisionAloneCompared,
+            Self::AnsweredBeforeDurable,
+            Self::TokenReusedAfterRestart,
+            Self::WallClockInApply,
+            Self::WaitOutlivesDeadline,
+            Self::BargesBeforeSweep,
+            Self::AcquireAllPartly,
+            Self::FloorIgnored,
+            Self::LockDelayIgnored,
+            Self::MaxHoldIgnored,
+            Self::PolicyCutsLeases,
+            Self::FenceIgnored,
+            Self::FrameTakenTwice,
         ];
     }
 
@@ -115,10 +158,20 @@ mod switch {
     pub fn has(bug: Planted) -> bool {
         CHOSEN.get() == Some(bug)
     }
+
+    /// The wall clock of the machine whose turn it is, for the bug that looks at it.
+    pub fn wall_us() -> u64 {
+        WALL_US.get()
+    }
+
+    /// It is the turn of a machine with this wall clock.
+    pub fn set_wall_us(wall_us: u64) {
+        WALL_US.set(wall_us);
+    }
 }
 
 #[cfg(feature = "planted")]
-pub use switch::{has, plant};
+pub use switch::{has, plant, set_wall_us, wall_us};
 
 /// Whether this bug is planted: never, in a build without the feature.
 #[cfg(not(feature = "planted"))]
@@ -126,3 +179,15 @@ pub use switch::{has, plant};
 pub const fn has(_: Planted) -> bool {
     false
 }
+
+/// The wall clock of the machine whose turn it is: unknown, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn wall_us() -> u64 {
+    0
+}
+
+/// It is the turn of a machine with this wall clock: nobody asks, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn set_wall_us(_: u64) {}
