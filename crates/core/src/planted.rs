@@ -88,8 +88,6 @@ pub enum Planted {
     PolicyCutsLeases,
     /// A guarded resource takes every write, whatever its token is.
     FenceIgnored,
-    /// A node takes a frame that a network has delivered twice.
-    FrameTakenTwice,
 }
 
 #[cfg(feature = "planted")]
@@ -104,7 +102,7 @@ mod switch {
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 41] = [
+        pub const ALL: [Self; 40] = [
             Self::ActsOnUnknownAnnounce,
             Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
@@ -145,7 +143,6 @@ mod switch {
             Self::MaxHoldIgnored,
             Self::PolicyCutsLeases,
             Self::FenceIgnored,
-            Self::FrameTakenTwice,
         ];
     }
 

@@ -1,6 +1,6 @@
 //! Seeds that hold, and the proof that a seed decides everything. `SEEDS=5000` runs more of them.
 
-use sereno_sim::{Config, Report, explain, run};
+use sereno_sim::{Config, Report, explain, run, seeds_wanted};
 use std::collections::BTreeMap;
 
 /// What all seeds together must have seen: a promise about what never comes about is worth nothing.
@@ -41,7 +41,7 @@ fn holds(seed: u64) -> Report {
 
 #[test]
 fn every_seed_holds() {
-    let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let seeds = seeds_wanted().unwrap_or_else(|message| panic!("{message}"));
     let mut marks = BTreeMap::new();
     for seed in 0..seeds {
         for (what, times) in holds(seed).marks {

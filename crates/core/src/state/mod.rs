@@ -288,9 +288,7 @@ impl State {
                 self.end_lease(id, crate::outcome::End::Expired, self.time);
             }
         }
-        if planted::has(Planted::TokenReusedAfterRestart) {
-            self.last_token.0 -= 1;
-        }
+        self.forget_last_token();
         if planted::has(Planted::MemoryForgottenAtTakeover) {
             while let Some(namespace) = self.memory.forget_one(ClusterTime(u64::MAX)) {
                 self.namespaces[namespace as usize].records -= 1;
