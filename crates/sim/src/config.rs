@@ -156,7 +156,7 @@ impl Config {
         };
         let is_replaced = matches!(scenario, Scenario::Wiped | Scenario::Backup);
         let calm = is_replaced || random.in_1000(700);
-        let is_long = scenario == Scenario::Plain && random.in_1000(40);
+        let is_long = scenario == Scenario::Plain && random.in_1000(60);
         Self {
             seed,
             nodes: if is_embedded { 1 } else { [3, 3, 3, 3, 3, 2, 5, 3][random.below(8)] },

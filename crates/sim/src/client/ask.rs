@@ -27,12 +27,13 @@ impl World {
         let takes_all = self.random.in_1000(self.config.alls);
         let resources = if takes_all { self.some_resources() } else { vec![self.some_resource()] };
         let waits = waits && resources.len() == 1;
+        let longest_ms = if self.random.in_1000(250) { 45_000 } else { 20_000 };
         let asking = Asking {
             namespace,
             resources,
             request_id: self.request_id(),
             ttl_ms: self.random.between(1_500, 12_000),
-            wait_ms: if waits { self.random.between(200, 20_000) } else { 0 },
+            wait_ms: if waits { self.random.between(200, longest_ms) } else { 0 },
             hold_ms: if waits { self.random.between(0, 6_000) } else { 0 },
             max_hold_ms: self.some_max_hold(),
             fencing: self.some_fencing(),

@@ -11,7 +11,6 @@ use crate::{
     world::World,
 };
 use sereno_core::{
-    LEVEL_MAX,
     entry::Writer,
     ids::{LeaseId, LogId, Position},
 };
@@ -36,6 +35,8 @@ pub(crate) struct Host {
     pub(crate) halted: Option<String>,
     /// What it has applied is not in the log any more: an older one was put back.
     pub(crate) is_of_old_log: bool,
+    /// What its program understands, from its next start on.
+    pub(crate) level_max: u32,
 }
 
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl World {
             snapshot_bytes: 1 << 30,
             is_shared: !self.config.is_embedded,
             seed,
-            level_max: LEVEL_MAX,
+            level_max: host.level_max,
         };
         let recovered = Recovered { snapshot, log_bytes };
         host.process = Some(Process {

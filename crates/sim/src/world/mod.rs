@@ -19,7 +19,10 @@ use crate::{
     trace::Trace,
     truth::Truth,
 };
-use sereno_core::names::{NamespaceName, ResourceName};
+use sereno_core::{
+    LEVEL_MAX,
+    names::{NamespaceName, ResourceName},
+};
 
 pub(crate) struct World {
     pub(crate) config: Config,
@@ -67,6 +70,7 @@ impl World {
                 backlog: Vec::new(),
                 halted: None,
                 is_of_old_log: false,
+                level_max: LEVEL_MAX,
             }
         };
         let hosts = (0..config.nodes).map(|_| host(&mut random)).collect();
