@@ -65,6 +65,9 @@ fn options() -> Result<Options, String> {
             _ => return Err(USAGE.into()),
         }
     }
+    if options.seeds == 0 {
+        return Err("--seeds 0: at least one seed has to be run".into());
+    }
     Ok(options)
 }
 

@@ -17,11 +17,7 @@ impl Marks {
 
     pub(super) fn event(&mut self, kind: &EventKind) {
         match kind {
-            EventKind::Granted { waited_ms, .. } => {
-                if waited_ms.is_some() {
-                    self.mark("a lock is handed over");
-                }
-            }
+            EventKind::Granted { waited_ms: Some(_), .. } => self.mark("a lock is handed over"),
             EventKind::Ended { end: End::Expired, .. } => self.mark("a lease expires"),
             EventKind::Ended { end: End::MaxHold, .. } => self.mark("an ownership is used up"),
             EventKind::Ended { end: End::Forced, .. } => self.mark("a lease is ended by force"),

@@ -100,7 +100,7 @@ impl Checks {
         };
         for command in commands {
             self.of_log.ledger.carries(command);
-            self.answers.lands(&self.told, command);
+            self.answers.lands(command);
         }
         // Events and outcomes in the order of revisions, as they came about.
         let mut events = applied.events.iter().peekable();
@@ -221,7 +221,7 @@ impl Checks {
 
     /// A caller is told that its call is certainly not applied.
     pub(crate) fn refused(&mut self, lease_id: LeaseId) {
-        self.answers.refused(&self.told, lease_id);
+        self.answers.refused(lease_id);
     }
 
     /// A node answers.

@@ -21,8 +21,6 @@ pub(crate) struct Told {
     pub(crate) released: BTreeSet<u64>,
     pub(crate) abandoned: BTreeSet<String>,
     pub(crate) forced: BTreeSet<Token>,
-    /// Lease ids of calls of which a network made copies.
-    pub(crate) copied: BTreeSet<u64>,
 }
 
 impl Told {

@@ -69,7 +69,7 @@ impl World {
         let mut chosen = |per_1000: u64| self.random.in_1000(per_1000);
         let (is_short, is_bounded, is_few) = (chosen(250), chosen(250), chosen(150));
         let (is_fenced, is_rated, is_delayed) = (chosen(120), chosen(80), chosen(350));
-        let max_ttl_ms = if is_short { 4_000 } else { 60_000 };
+        let max_ttl_ms = if is_short { self.random.between(1_000, 4_000) } else { 60_000 };
         Policy {
             min_ttl_ms: Some(1_000),
             default_ttl_ms: max_ttl_ms.min(10_000),

@@ -7,7 +7,7 @@ use crate::{
     place::Place,
     world::World,
 };
-use sereno_core::command::Operation;
+use sereno_core::{command::Operation, ids::LeaseId};
 
 /// `bornAt` is sent back only while it is this fresh.
 const BORN_AT_FRESH_MS: u64 = 10_000;
@@ -60,13 +60,14 @@ impl World {
 
     /// A network delivers a copy as well, at some node: at once, or much later.
     fn copy(&mut self, call: &Call) {
-        let lease_id = match &call.operation {
-            Operation::Acquire(acquire) => Some(acquire.lease_id),
-            Operation::AcquireAll(acquire) => Some(acquire.lease_id),
-            _ => None,
-        };
-        let copied = lease_id.map(|lease_id| lease_id.public_hash());
-        self.truth.checks.told.copied.extend(copied);
+        let mut copy = call.clone();
+        // The door that takes it draws another lease id.
+        let lease_id = LeaseId(self.random.id());
+        match &mut copy.operation {
+            Operation::Acquire(acquire) => acquire.lease_id = lease_id,
+            Operation::AcquireAll(acquire) => acquire.lease_id = lease_id,
+            _ => {}
+        }
         let most = match self.random.between(0, 9) {
             0..=4 => 50 * MS,
             5..=7 => COPY_MS / 2 * MS,
@@ -74,7 +75,7 @@ impl World {
         };
         let late = self.random.between(MS / 5, most);
         let node = self.random.below(self.hosts.len());
-        self.agenda.after(late, Event::CopyReaches(node, Box::new(call.clone())));
+        self.agenda.after(late, Event::CopyReaches(node, Box::new(copy)));
     }
 
     pub(super) fn send_read(&mut self, client: usize, place: Place) {
