@@ -99,7 +99,11 @@ fn text(status: &Status) -> String {
         ("log", status.log_id.clone()),
         (
             "position",
-            format!("{} (revision {}, level {})", status.position, status.revision, status.level),
+            format!("{} (revision {})", status.position, status.revision),
+        ),
+        (
+            "level",
+            format!("{} (this node understands up to {})", status.level, status.level_max),
         ),
         ("cluster time", human(status.cluster_time_ms)),
         ("leases", status.leases.to_string()),

@@ -4,224 +4,18 @@
 
 mod support;
 
-use serde_json::{Value, json};
-use sereno_etcd_dev::{Cluster, Options, scratch_folder};
-use std::{
-    fs,
-    path::PathBuf,
-    process::Stdio,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
+use sereno_core::ids::Position;
+use sereno_log::{
+    Log, Read,
+    etcd::{self, EtcdOptions},
 };
-use support::{SERENO, Service, sereno, signal, stderr, stdout};
-
-const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
-/// The longest pause that is accepted here, where builds and other tests run beside: L2 is measured apart.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-struct Zones {
-    dir: PathBuf,
-    etcd: Cluster,
-    nodes: [Option<Service>; 3],
-    prefix: &'static str,
-}
-
-impl Zones {
-    fn start() -> Self {
-        let dir = scratch_folder().unwrap();
-        let etcd = Cluster::start(&dir.join("etcd"), Options::default()).unwrap();
-        fs::write(dir.join("secret"), "not a secret but long enough").unwrap();
-        let mut zones = Self { dir, etcd, nodes: [None, None, None], prefix: "test" };
-        (0..3).for_each(|zone| zones.start_node(zone));
-        zones.leader();
-        zones
-    }
-
-    fn start_node(&mut self, zone: usize) {
-        self.start_node_on(zone, "127.0.0.1:0");
-    }
-
-    /// Again where it was, so that clients find it.
-    fn start_node_at(&mut self, zone: usize, url: &str) {
-        self.start_node_on(zone, url.strip_prefix("http://").unwrap());
-    }
-
-    fn start_node_on(&mut self, zone: usize, address: &str) {
-        let mut command = std::process::Command::new(SERENO);
-        command
-            .args(["serve", "--http", address, "--log-level", "error"])
-            .args(["--node-id", ZONES[zone], "--log", &self.etcd.log_url(self.prefix)])
-            .arg("--data")
-            .arg(self.dir.join(ZONES[zone]))
-            .arg("--cluster-secret-file")
-            .arg(self.dir.join("secret"))
-            .stderr(Stdio::inherit());
-        self.nodes[zone] = Some(Service::of(&mut command));
-    }
-
-    fn node(&self, zone: usize) -> &Service {
-        self.nodes[zone].as_ref().unwrap()
-    }
-
-    /// As a crash would.
-    fn kill_node(&mut self, zone: usize) {
-        self.nodes[zone] = None;
-    }
-
-    fn urls(&self) -> Vec<String> {
-        self.nodes.iter().flatten().map(|node| node.url.clone()).collect()
-    }
-
-    /// Which node leads and serves, once one does.
-    fn leader(&self) -> usize {
-        self.leader_except(usize::MAX)
-    }
-
-    /// The same among the others.
-    fn leader_except(&self, stopped: usize) -> usize {
-        let begun = Instant::now();
-        loop {
-            for (zone, node) in self.nodes.iter().enumerate() {
-                let Some(node) = node.as_ref().filter(|_| zone != stopped) else { continue };
-                if status(&node.url).is_some_and(|it| it["role"] == "leader" && it["ready"] == true)
-                {
-                    return zone;
-                }
-            }
-            assert!(begun.elapsed() < PATIENCE, "nobody leads");
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Zones {
-    fn drop(&mut self) {
-        self.nodes.iter_mut().for_each(|node| *node = None);
-        let _ = fs::remove_dir_all(&self.dir);
-    }
-}
-
-fn http() -> reqwest::blocking::Client {
-    reqwest::blocking::Client::builder().timeout(Duration::from_secs(3)).build().unwrap()
-}
-
-fn status(url: &str) -> Option<Value> {
-    let text = http().get(format!("{url}/v1/status")).send().ok()?.text().ok()?;
-    serde_json::from_str(&text).ok()
-}
-
-fn post(
-    client: &reqwest::blocking::Client,
-    url: &str,
-    what: &str,
-    body: &Value,
-) -> Option<(u16, Value)> {
-    let request = client
-        .post(format!("{url}/v1/locks/{what}"))
-        .header("content-type", "application/json")
-        .body(body.to_string());
-    let response = request.send().ok()?;
-    let status = response.status().as_u16();
-    Some((status, serde_json::from_str(&response.text().ok()?).ok()?))
-}
-
-/// Repeats the same request at one node after the other until the log has decided it.
-fn decide(urls: &[String], what: &str, body: &Value) -> (u16, Value) {
-    let (client, begun) = (http(), Instant::now());
-    for url in urls.iter().cycle() {
-        match post(&client, url, what, body) {
-            Some((status, answer)) if status < 500 && status != 429 => return (status, answer),
-            answer => {
-                assert!(begun.elapsed() < PATIENCE, "no decision: {answer:?}");
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-    unreachable!("the addresses are cycled")
-}
-
-fn acquire(resource: &str, request: &str) -> Value {
-    json!({"resource": resource, "requestId": request, "owner": "test", "leaseTtl": "30s"})
-}
-
-/// One grant, as its client saw it: it was held at least between these moments.
-#[derive(Clone, Debug)]
-struct Grant {
-    token: u64,
-    from: Instant,
-    until: Instant,
-}
-
-/// Clients that take the same lock in turn, at any node, and record it: until told to stop.
-struct Load {
-    stop: Arc<AtomicBool>,
-    grants: Arc<Mutex<Vec<Grant>>>,
-    threads: Vec<thread::JoinHandle<()>>,
-}
-
-impl Load {
-    fn start(urls: &[String]) -> Self {
-        let (stop, grants) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-        let client = |number: usize| {
-            let (stop, grants, urls) = (stop.clone(), grants.clone(), urls.to_vec());
-            thread::spawn(move || {
-                for round in 0.. {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let request = format!("client-{number}-round-{round:06}");
-                    let (status, answer) =
-                        decide(&urls, "acquire", &acquire("contended", &request));
-                    if status != 200 {
-                        thread::sleep(Duration::from_millis(10));
-                        continue;
-                    }
-                    let token = answer["fencingToken"].as_u64().unwrap();
-                    let from = Instant::now();
-                    let lease = json!({"resource": "contended", "leaseId": answer["leaseId"]});
-                    thread::sleep(Duration::from_millis(2));
-                    let until = Instant::now();
-                    let (status, answer) = decide(&urls, "release", &lease);
-                    assert_eq!(status, 200, "{answer}");
-                    grants.lock().unwrap().push(Grant { token, from, until });
-                }
-            })
-        };
-        let threads = (0..4).map(client).collect();
-        Self { stop, grants, threads }
-    }
-
-    fn count(&self) -> usize {
-        self.grants.lock().unwrap().len()
-    }
-
-    /// Waits until work goes on.
-    fn goes_on(&self) -> Duration {
-        let (before, begun) = (self.count(), Instant::now());
-        while self.count() < before + 3 {
-            assert!(begun.elapsed() < PATIENCE, "the service does not come back");
-            thread::sleep(Duration::from_millis(20));
-        }
-        begun.elapsed()
-    }
-
-    /// No two held it at a time, and each later holder has the larger token.
-    fn check(self) -> usize {
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let mut grants = self.grants.lock().unwrap().clone();
-        grants.sort_by_key(|grant| grant.token);
-        for pair in grants.windows(2) {
-            assert!(pair[0].token < pair[1].token, "a token is granted once: {pair:?}");
-            assert!(pair[0].until <= pair[1].from, "two held it at a time: {pair:?}");
-        }
-        grants.len()
-    }
-}
+use serde_json::{Value, json};
+use std::fs;
+use support::{
+    load::{Load, acquire},
+    sereno, signal, stderr, stdout,
+    zones::{ZONES, Zones, decide, http, post, wait_until},
+};
 
 #[test]
 fn whatever_is_killed_or_stopped_costs_a_pause_and_nothing_else() {
@@ -244,11 +38,8 @@ fn whatever_is_killed_or_stopped_costs_a_pause_and_nothing_else() {
     load.goes_on();
     let other = zones.leader_except(leader);
     signal("-CONT", zones.node(leader).child.id());
-    let begun = Instant::now();
-    while status(&zones.node(leader).url).is_none_or(|it| it["role"] != "follower") {
-        assert!(begun.elapsed() < PATIENCE, "a deposed leader steps down by itself");
-        thread::sleep(Duration::from_millis(50));
-    }
+    let deposed = &zones.node(leader).url;
+    wait_until(deposed, "a deposed leader steps down by itself", |it| it["role"] == "follower");
     assert_ne!(other, leader);
     load.goes_on();
 
@@ -309,4 +100,70 @@ fn a_backup_of_a_log_in_etcd_begins_a_new_one_with_larger_tokens() {
     // The lease that the backup knows is still that of its holder.
     let lease = json!({"resource": "kept", "leaseId": before["leaseId"]});
     assert_eq!(decide(&zones.urls(), "renew", &lease).0, 200);
+}
+
+/// Entries of 100 KiB that change nothing, so that the log grows and is trimmed.
+fn grow(urls: &[String], entries: usize) {
+    let lease = json!({"resource": "r".repeat(250), "leaseId": "0".repeat(32)});
+    let renewals = json!({"leases": vec![lease; 350]});
+    for _ in 0..entries {
+        assert_eq!(decide(urls, "renew-many", &renewals).0, 200);
+    }
+}
+
+/// The newest snapshot, once there is one beyond `position`.
+fn snapshot_beyond(url: &str, position: u64) -> u64 {
+    let is_beyond = |it: &Value| it["snapshotPosition"].as_u64().is_some_and(|at| at > position);
+    let status = wait_until(url, "snapshots are made and known", is_beyond);
+    status["snapshotPosition"].as_u64().unwrap()
+}
+
+/// Where a log in etcd begins.
+fn first_entry(url: &str) -> u64 {
+    let read = async {
+        let log = etcd::open(&url.parse().unwrap(), EtcdOptions::default()).await.unwrap();
+        log.read(Position(1), 1).await.unwrap()
+    };
+    match tokio::runtime::Runtime::new().unwrap().block_on(read) {
+        Read::Trimmed { first } => first.0,
+        Read::Entries(_) => 1,
+    }
+}
+
+#[test]
+fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
+    let mut zones = Zones::start_with(&["--snapshot-bytes", "1MiB"]);
+    let urls = zones.urls();
+    let leader = zones.leader();
+    let (behind, empty) = ((leader + 1) % 3, (leader + 2) % 3);
+    let kept = decide(&urls, "acquire", &acquire("kept", "kept-request-3")).1;
+
+    // One sleeps while the others go on over two snapshots, and so over a trim.
+    signal("-STOP", zones.node(behind).child.id());
+    let (there, maker) = ([urls[leader].clone()], &urls[empty]);
+    let slept_at = wait_until(maker, "it answers", |_| true)["position"].as_u64().unwrap();
+    let mut newest = slept_at;
+    for _ in 0..3 {
+        grow(&there, 12);
+        newest = snapshot_beyond(maker, newest);
+    }
+    signal("-CONT", zones.node(behind).child.id());
+
+    // Another has lost its disk.
+    zones.kill_node(empty);
+    fs::remove_dir_all(zones.dir.join(ZONES[empty])).unwrap();
+    zones.start_node_at(empty, &urls[empty]);
+
+    let status = wait_until(&urls[leader], "it answers", |_| true);
+    let head = status["position"].as_u64().unwrap();
+    for zone in [behind, empty] {
+        let caught_up = |it: &Value| it["ready"] == true && it["position"].as_u64() >= Some(head);
+        wait_until(&urls[zone], "it catches up", caught_up);
+        let there = [urls[zone].clone()];
+        let again = decide(&there, "acquire", &acquire("kept", "kept-request-3")).1;
+        assert_eq!(again["fencingToken"], kept["fencingToken"], "it knows what was before: {again}");
+    }
+    // The log does not lead there any more: it did go on from a snapshot.
+    let first = first_entry(&zones.etcd.log_url(zones.prefix));
+    assert!(first > slept_at + 1, "the log begins at {first}, it slept at {slept_at}");
 }

@@ -88,6 +88,10 @@ pub enum Planted {
     PolicyCutsLeases,
     /// A guarded resource takes every write, whatever its token is.
     FenceIgnored,
+    /// A node applies by the rules of the highest level that it knows, and not by those of the level in force.
+    LevelsMixed,
+    /// A node goes on at a level that it does not understand.
+    LevelNotChecked,
 }
 
 #[cfg(feature = "planted")]
@@ -97,12 +101,12 @@ mod switch {
 
     thread_local! {
         static CHOSEN: Cell<Option<Planted>> = const { Cell::new(None) };
-        static WALL_US: Cell<u64> = const { Cell::new(0) };
+        static MACHINE: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
     }
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 40] = [
+        pub const ALL: [Self; 42] = [
             Self::ActsOnUnknownAnnounce,
             Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
@@ -143,6 +147,8 @@ mod switch {
             Self::MaxHoldIgnored,
             Self::PolicyCutsLeases,
             Self::FenceIgnored,
+            Self::LevelsMixed,
+            Self::LevelNotChecked,
         ];
     }
 
@@ -158,17 +164,22 @@ mod switch {
 
     /// The wall clock of the machine whose turn it is, for the bug that looks at it.
     pub fn wall_us() -> u64 {
-        WALL_US.get()
+        MACHINE.get().0
     }
 
-    /// It is the turn of a machine with this wall clock.
-    pub fn set_wall_us(wall_us: u64) {
-        WALL_US.set(wall_us);
+    /// The highest level that its program knows, for the bug that goes by it.
+    pub fn level_max() -> u32 {
+        MACHINE.get().1
+    }
+
+    /// It is the turn of a machine with this wall clock, whose program knows the levels up to this.
+    pub fn set_machine(wall_us: u64, level_max: u32) {
+        MACHINE.set((wall_us, level_max));
     }
 }
 
 #[cfg(feature = "planted")]
-pub use switch::{has, plant, set_wall_us, wall_us};
+pub use switch::{has, level_max, plant, set_machine, wall_us};
 
 /// Whether this bug is planted: never, in a build without the feature.
 #[cfg(not(feature = "planted"))]
@@ -184,7 +195,14 @@ pub const fn wall_us() -> u64 {
     0
 }
 
-/// It is the turn of a machine with this wall clock: nobody asks, in a build without the feature.
+/// The highest level that its program knows: unknown, in a build without the feature.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
-pub const fn set_wall_us(_: u64) {}
+pub const fn level_max() -> u32 {
+    0
+}
+
+/// Whose turn it is: nobody asks, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn set_machine(_wall_us: u64, _level_max: u32) {}

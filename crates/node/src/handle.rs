@@ -141,6 +141,8 @@ pub struct Status {
     pub time: ClusterTime,
     /// The level in force.
     pub level: u32,
+    /// The highest level that this node understands.
+    pub level_max: u32,
     /// Active leases of all namespaces.
     pub leases: u64,
     /// Waiting requests of all namespaces.

@@ -1,5 +1,7 @@
 //! What nodes say to each other over a link: a standby passes on what its doors have taken, and the leader answers.
-//! Borsh, like entries: both ends are nodes of this service, and a message that is not understood ends the link.
+//! Borsh, like entries: both ends are nodes of this service, and a message that is not understood ends the link. Nodes of
+//! two versions talk during an upgrade: what is there stays as it is, a new message goes to the end of its enum, and is
+//! sent only once the log's level says that all understand it.
 
 use crate::{
     handle::{Reply, Undecided},

@@ -124,6 +124,8 @@ pub struct Config {
     pub alls: u64,
     /// Whether an operator raises the floor of tokens. Not where the log is replaced: such a floor is no wall clock's.
     pub raises_floor: bool,
+    /// Whether nodes begin with an older program, and are upgraded one after the other.
+    pub is_upgraded: bool,
     /// Whether leases end by the thousand.
     pub has_crowd: bool,
     /// Clients keep a lock for so long at most.
@@ -169,7 +171,8 @@ impl Config {
             copies: if is_long { 120 } else { [0, 30, 120][random.below(3)] },
             alls: [0, 100, 400][random.below(3)],
             raises_floor: !is_replaced,
-            has_crowd: random.in_1000(100),
+            is_upgraded: random.in_1000(300),
+            has_crowd: random.in_1000(150),
             keeps_ms: [300, 3_000, 15_000][random.below(3)],
             rests_ms: [30, 400, 1_500][random.below(3)],
             snapshot_interval_ms: [800, 3_000, 20_000][random.below(3)],

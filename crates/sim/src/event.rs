@@ -57,6 +57,10 @@ pub(crate) enum Event {
     CrowdComes,
     /// One more asks for what a crowd's lock protects.
     CrowdAsks(To),
+    /// A node is stopped, and comes back with a newer program.
+    UpgradeDue(usize),
+    /// A node is away while the others are upgraded, and comes back with its older program.
+    LeftBehind(usize),
     /// The next fault begins.
     FaultDue,
     /// A fault ends.

@@ -21,6 +21,7 @@ mod service;
 mod snapshots;
 mod trace;
 mod truth;
+mod upgrade;
 mod world;
 
 pub use config::{Config, Fault, Scenario};

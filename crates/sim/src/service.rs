@@ -172,7 +172,7 @@ impl World {
             let position = entry.head.position;
             self.say(|| format!("   log: entry {position} of n{} lands", to.node));
             let now = self.agenda.now;
-            planted::set_wall_us(wall_us(now));
+            planted::set_machine(wall_us(now), self.truth.state.level());
             self.truth.learn(&entry, now, self.log.is_out);
             self.landings += 1;
             self.tell_waiting();

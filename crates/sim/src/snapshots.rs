@@ -8,7 +8,6 @@ use crate::{
 use sereno_core::{
     entry::{EntryHash, Head},
     ids::Position,
-    planted,
 };
 use sereno_log::Snapshot;
 use sereno_node::node::Rehearsal;
@@ -16,7 +15,7 @@ use sereno_node::node::Rehearsal;
 impl World {
     /// The work of a rehearsal, at one moment.
     pub(crate) fn rehearse(&mut self, to: To, head: Head, outcome_chain: EntryHash) {
-        planted::set_wall_us(self.now_of(to.node).wall_us);
+        self.takes_its_turn(to.node);
         let rehearsal = if self.log.doubts.remove(&to.node) {
             self.mark("a rehearsal differs");
             Rehearsal::Differs(head)
@@ -54,6 +53,7 @@ impl World {
         if self.to(to.node) != to {
             return;
         }
+        self.takes_its_turn(to.node);
         let once = || {
             let (mut state, _) = self.log.last_snapshot();
             self.log.replay(&mut state, head.position).map(|_| state)

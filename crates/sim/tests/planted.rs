@@ -31,7 +31,7 @@ fn seeds(bug: Planted) -> u64 {
         Planted::RenewalOfAnother => 20,
         Planted::ReleaseOfAnother => 20,
         Planted::ForceReleaseOfAnother => 100,
-        Planted::HandOverToDue => 50,
+        Planted::HandOverToDue => 100,
         Planted::LeasesCutAtTakeover => 20,
         Planted::MemoryForgottenAtTakeover => 50,
         Planted::AbandonForgotten => 150,
@@ -42,14 +42,16 @@ fn seeds(bug: Planted) -> u64 {
         Planted::TokenReusedAfterRestart => 20,
         Planted::WallClockInApply => 20,
         Planted::WaitOutlivesDeadline => 20,
-        // One seed in 10 has a crowd.
-        Planted::BargesBeforeSweep => 50,
+        // One seed in 7 has a crowd.
+        Planted::BargesBeforeSweep => 100,
         Planted::AcquireAllPartly => 20,
         Planted::FloorIgnored => 20,
         Planted::LockDelayIgnored => 20,
         Planted::MaxHoldIgnored => 20,
         Planted::PolicyCutsLeases => 150,
         Planted::FenceIgnored => 20,
+        Planted::LevelsMixed => 50,
+        Planted::LevelNotChecked => 50,
     }
 }
 

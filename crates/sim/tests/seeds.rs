@@ -4,7 +4,7 @@ use sereno_sim::{Config, Report, explain, run, seeds_wanted};
 use std::collections::BTreeMap;
 
 /// What all seeds together must have seen: a promise about what never comes about is worth nothing.
-const MUST_COME_ABOUT: [&str; 44] = [
+const MUST_COME_ABOUT: [&str; 46] = [
     "a backup is restored",
     "a client finds its lease lost by its own clock",
     "a command finds its resource due and unswept",
@@ -25,6 +25,7 @@ const MUST_COME_ABOUT: [&str; 44] = [
     "a lock is handed over",
     "a node goes on from a snapshot",
     "a node halts",
+    "a node refuses a level that it does not understand",
     "a policy changes",
     "a policy refuses",
     "a rehearsal differs",
@@ -47,6 +48,7 @@ const MUST_COME_ABOUT: [&str; 44] = [
     "nothing is granted after a restore",
     "one of many is not renewed",
     "the floor of tokens is raised",
+    "the level is raised",
     "the log is wiped",
     "without the fence a zombie's write would have landed",
 ];

@@ -3,6 +3,9 @@
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part.
 #![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
 
+pub mod load;
+pub mod zones;
+
 use serde_json::Value;
 use std::{
     ffi::OsStr,

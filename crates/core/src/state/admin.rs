@@ -73,13 +73,17 @@ impl State {
         }
         let result = self.admit(&request).and_then(|_| {
             self.check_floor(op.floor).map_err(|invalid| No::Remember(invalid.into()))?;
-            let last_token = self.last_token.max(Token(op.floor.0.saturating_sub(1)));
+            let before = self.last_token;
+            let last_token = before.max(Token(op.floor.0.saturating_sub(1)));
             if !planted::has(Planted::FloorIgnored) {
                 self.last_token = last_token;
             }
             let floor = Token(last_token.0 + 1);
             self.remember_done(&request, floor);
-            self.service_event(caller, EventKind::TokenFloorSet { floor });
+            // Level 1 told of a floor that changed nothing, too.
+            if last_token > before || self.level_to_go_by() < 2 {
+                self.service_event(caller, EventKind::TokenFloorSet { floor });
+            }
             Ok(Done::TokenFloorSet { floor })
         });
         self.conclude(&request, result)

@@ -81,6 +81,14 @@ impl State {
         }
     }
 
+    /// The level whose rules count: the one in force; or, with that bug planted, what the program understands.
+    pub(super) fn level_to_go_by(&self) -> u32 {
+        match planted::has(Planted::LevelsMixed) {
+            true => planted::level_max(),
+            false => self.level,
+        }
+    }
+
     /// Brings the deadlines of a namespace's leases nearer.
     pub(super) fn cut_leases(&mut self, namespace: u32, ttl_ms: u64) {
         if !planted::has(Planted::PolicyCutsLeases) {

@@ -32,8 +32,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use snapshot::SnapshotError;
 
-/// The highest level whose rules this version knows.
-pub const LEVEL_MAX: u32 = 1;
+/// The highest level whose rules this version knows. What each level changed stands in `docs/levels.md`.
+pub const LEVEL_MAX: u32 = 2;
 
 /// The namespace `default` always exists and is the first.
 const DEFAULT_NAMESPACE: u32 = 0;

@@ -140,6 +140,11 @@ fn a_life() -> Scribe {
         request_id: RequestId::new("operator-2").expect("an id"),
         floor: Token(scribe.wall_us() + 7_200_000_000),
     };
+    // It changes nothing: level 1 tells of it, level 2 does not.
+    let no_floor = |id: &str| {
+        let request_id = RequestId::new(id).expect("an id");
+        Operation::SetTokenFloor(SetTokenFloor { request_id, floor: Token(1) })
+    };
     let operations = vec![
         Operation::ForceRelease(force_release),
         Operation::SetTokenFloor(floor),
@@ -147,7 +152,9 @@ fn a_life() -> Scribe {
         abandon(Family::Admin, "operator-2"),
         Operation::Acquire(acquire("c", 8)),
         Operation::Acquire(acquire("f", 9)),
+        no_floor("operator-3"),
         Operation::RaiseLevel { level: LEVEL_MAX },
+        no_floor("operator-4"),
         Operation::HoldTrim,
     ];
     let born_at = scribe.state.time();

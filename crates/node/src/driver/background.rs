@@ -125,17 +125,14 @@ impl Driver {
             return;
         }
         let (presence, inputs) = (shared.presence.clone(), self.background.clone());
-        let (id, bytes) = (record.node_id.clone(), borsh::to_vec(record));
+        let (id, bytes) = (record.node_id.clone(), record.to_bytes());
         self.publisher = Some(Task::spawn(async move {
-            let bytes = bytes.expect("a record can be encoded");
             if let Err(error) = presence.publish(&id, bytes.into()).await {
                 tracing::debug!(%error, "the presence record was not written");
             }
             match presence.list().await {
                 Ok(present) => {
-                    // One of a newer version may not be understood; it is not there for this node.
-                    let records =
-                        present.iter().filter_map(|it| borsh::from_slice(&it.record).ok());
+                    let records = present.iter().filter_map(|it| Presence::from_bytes(&it.record));
                     let _ = inputs.send(Ok(Input::Present(records.collect())));
                 }
                 Err(error) => tracing::debug!(%error, "the presence records were not read"),

@@ -13,12 +13,12 @@ use crate::{
     clock::{Mono, Now},
     events::{EventHub, Sink},
     handle::NodeHandle,
-    node::{Node, Recovered, Rehearsal, Settings},
+    node::{LevelTooHigh, Node, Recovered, Rehearsal, Settings},
     replay::{self, ReplayError},
 };
 use run::Driver;
 use sereno_core::{
-    LEVEL_MAX, State,
+    State,
     entry::{Head, Writer},
     ids::LogId,
 };
@@ -49,6 +49,8 @@ pub struct Config {
     pub snapshot_interval: Duration,
     /// or after so many bytes of log.
     pub snapshot_bytes: u64,
+    /// The highest level that this node understands: [`LEVEL_MAX`], or less to behave as an older version would.
+    pub level_max: u32,
     /// What it needs where other nodes share the log; `None`: it is alone on it.
     pub shared: Option<Shared>,
 }
@@ -94,6 +96,9 @@ pub enum StartError {
     /// The log cannot be read, or what it holds does not fit together.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// The log has gone beyond what this node understands.
+    #[error(transparent)]
+    Level(#[from] LevelTooHigh),
 }
 
 impl From<LogError> for StartError {
@@ -123,6 +128,7 @@ pub async fn start(
             read => break read?,
         }
     };
+    LevelTooHigh::check(&state, config.level_max)?;
     let Head { position, log_id, .. } = state.head();
     tracing::info!(position = position.0, log = %log_id, "state read from the log");
 
@@ -136,7 +142,7 @@ pub async fn start(
         snapshot_bytes: config.snapshot_bytes,
         is_shared: config.shared.is_some(),
         seed: rand::random(),
-        level_max: LEVEL_MAX,
+        level_max: config.level_max,
     };
     let node = Node::new(settings, state, recovered, clock.now());
     let (messages, inbox) = mpsc::unbounded_channel();

@@ -1,7 +1,7 @@
 //! Following a log that other nodes share, and when to stand up (DESIGN.md section 6). The log is the election: its
 //! silence is the only reason to announce, and whoever's announce lands is the leader.
 
-use super::{Committed, Node, Output, Phase, append::InFlight};
+use super::{Committed, LevelTooHigh, Node, Output, Phase, append::InFlight};
 use crate::{
     clock::{Mono, Now},
     events::EventBatch,
@@ -194,6 +194,10 @@ impl Node {
                 false
             }
             Ok((entry, batch)) => {
+                if let Err(level) = LevelTooHigh::check(&self.state, self.settings.level_max) {
+                    self.halt(now.mono, level.to_string(), out);
+                    return false;
+                }
                 self.followed(now, &entry.body, sealed.bytes.len(), batch, out);
                 true
             }
@@ -242,6 +246,10 @@ impl Node {
         let (own, newest) = (self.state.head(), state.head());
         if own != Head::EMPTY && newest.log_id != own.log_id {
             self.halt(now, format!("the snapshot at {newest:?} is of another log"), out);
+            return;
+        }
+        if let Err(level) = LevelTooHigh::check(&state, self.settings.level_max) {
+            self.halt(now, level.to_string(), out);
             return;
         }
         if newest.position <= own.position {

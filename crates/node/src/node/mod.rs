@@ -36,7 +36,7 @@ use follow::Progress;
 use forward::Forward;
 use pace::Pace;
 use peers::Peers;
-pub use peers::Presence;
+pub use peers::{LevelTooHigh, Presence};
 pub(crate) use rehearsal::SnapshotPlan;
 use sereno_core::{
     State,

@@ -8,6 +8,7 @@ use crate::{
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use sereno_core::{
+    State,
     command::Operation,
     ids::Position,
     names::Invalid,
@@ -28,7 +29,8 @@ const UNREACHED_MS: u64 = 5_000;
 /// As far may a leader's wall clock be from the others'.
 const SKEW_US_MAX: u64 = 60_000_000;
 
-/// What a node tells of itself beside the log.
+/// What a node tells of itself beside the log. Nodes of several versions read it: a new field goes to the end, and an
+/// older version reads the front.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Presence {
     /// Its id.
@@ -51,6 +53,39 @@ pub struct Presence {
     pub distrusts: bool,
     /// Counts its records, so that others see it change.
     pub beat: u64,
+}
+
+impl Presence {
+    /// The record's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        borsh::to_vec(self).expect("memory takes all")
+    }
+
+    /// Reads a record, also one of a newer version. `None`: it is no record.
+    pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
+        Self::deserialize(&mut bytes).ok()
+    }
+}
+
+/// The log has gone beyond what a node understands: it must not go on, and never skips.
+#[derive(Debug, thiserror::Error)]
+#[error("the log is at level {level} and this node understands {level_max}: upgrade it")]
+pub struct LevelTooHigh {
+    level: u32,
+    level_max: u32,
+}
+
+impl LevelTooHigh {
+    /// # Errors
+    /// When the state is of a higher level than this.
+    pub fn check(state: &State, level_max: u32) -> Result<(), Self> {
+        let level = state.level();
+        if level > level_max && !planted::has(Planted::LevelNotChecked) {
+            Err(Self { level, level_max })
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// The other nodes as last seen.

@@ -31,6 +31,7 @@ impl Node {
             revision: state.revision(),
             time: state.time(),
             level: state.level(),
+            level_max: self.settings.level_max,
             leases: state.leases(),
             waiters: state.waiters(),
             reply_records: state.reply_records(),

@@ -105,6 +105,11 @@ pub struct Args {
     #[arg(long, env = "SERENO_SNAPSHOT_BYTES", value_name = "SIZE", hide_env_values = true)]
     pub snapshot_bytes: Option<ByteSize>,
 
+    /// Understand no higher level of the log's rules, as an older version would: to rehearse a rolling upgrade, or to
+    /// be sure that nobody raises the level yet. [default: 2]
+    #[arg(long, env = "SERENO_LEVEL_MAX", value_name = "LEVEL", hide_env_values = true)]
+    pub level_max: Option<u32>,
+
     /// Size of one file of the audit trail. [default: 64MiB]
     #[arg(long, env = "SERENO_AUDIT_FILE_BYTES", value_name = "SIZE", hide_env_values = true)]
     pub audit_file_bytes: Option<ByteSize>,
@@ -174,6 +179,7 @@ impl Args {
             allow_host: self.allow_host.or(other.allow_host),
             snapshot_every: self.snapshot_every.or(other.snapshot_every),
             snapshot_bytes: self.snapshot_bytes.or(other.snapshot_bytes),
+            level_max: self.level_max.or(other.level_max),
             audit_file_bytes: self.audit_file_bytes.or(other.audit_file_bytes),
             audit_files: self.audit_files.or(other.audit_files),
             max_connections: self.max_connections.or(other.max_connections),
@@ -206,6 +212,7 @@ impl Args {
             allowed_hosts: self.allow_host.unwrap_or(default.allowed_hosts),
             snapshot_every: self.snapshot_every.unwrap_or(default.snapshot_every),
             snapshot_bytes: bytes(self.snapshot_bytes, default.snapshot_bytes),
+            level_max: self.level_max.unwrap_or(default.level_max),
             audit_file_bytes: bytes(self.audit_file_bytes, default.audit_file_bytes),
             audit_files: self.audit_files.unwrap_or(default.audit_files),
             max_connections: self.max_connections.unwrap_or(default.max_connections),
@@ -249,6 +256,7 @@ mod tests {
             default.node_id,
             sereno_api::Millis::from(default.snapshot_every).to_string(),
             ByteSize(default.snapshot_bytes).to_string(),
+            default.level_max.to_string(),
             ByteSize(default.audit_file_bytes).to_string(),
             ByteSize(default.etcd.quota).to_string(),
             default.etcd.compact.to_string(),

@@ -25,6 +25,7 @@ pub(super) struct File {
     allow_host: Option<Vec<String>>,
     snapshot_every: Option<String>,
     snapshot_bytes: Option<ByteSize>,
+    level_max: Option<u32>,
     audit_file_bytes: Option<ByteSize>,
     audit_files: Option<usize>,
     max_connections: Option<usize>,
@@ -62,6 +63,7 @@ impl File {
             allow_host: self.allow_host,
             snapshot_every: parsed("snapshot-every", self.snapshot_every, parse_duration)?,
             snapshot_bytes: self.snapshot_bytes,
+            level_max: self.level_max,
             audit_file_bytes: self.audit_file_bytes,
             audit_files: self.audit_files,
             max_connections: self.max_connections,
@@ -112,6 +114,7 @@ mod tests {
             allow-host = ["sereno.local"]
             snapshot-every = "1m"
             snapshot-bytes = "1MiB"
+            level-max = 1
             audit-file-bytes = "1MiB"
             audit-files = 3
             max-connections = 5
@@ -140,6 +143,7 @@ mod tests {
             allow_host: Some(_),
             snapshot_every: Some(_),
             snapshot_bytes: Some(_),
+            level_max: Some(1),
             audit_file_bytes: Some(_),
             audit_files: Some(3),
             max_connections: Some(5),

@@ -11,6 +11,7 @@ pub(crate) use etcd::read_file;
 pub use size::ByteSize;
 
 use sereno_api::{DurationError, Millis};
+use sereno_core::LEVEL_MAX;
 use sereno_log::etcd::{EtcdUrl, UrlError};
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -43,6 +44,8 @@ pub struct Config {
     pub snapshot_every: Duration,
     /// … or after this much log.
     pub snapshot_bytes: u64,
+    /// The highest level of the log's rules that this node understands.
+    pub level_max: u32,
     /// One file of the audit trail has this size.
     pub audit_file_bytes: u64,
     /// So many files of the audit trail are kept.
@@ -112,6 +115,7 @@ impl Default for Config {
             allowed_hosts: Vec::new(),
             snapshot_every: Duration::from_secs(300),
             snapshot_bytes: 256 << 20,
+            level_max: LEVEL_MAX,
             audit_file_bytes: 64 << 20,
             audit_files: 16,
             max_connections: 16_000,
@@ -172,6 +176,9 @@ impl Config {
         }
         if self.snapshot_bytes < 1 << 20 {
             return invalid("--snapshot-bytes", "must be at least 1MiB".into());
+        }
+        if !(1..=LEVEL_MAX).contains(&self.level_max) {
+            return invalid("--level-max", format!("must be from 1 to {LEVEL_MAX}"));
         }
         if self.audit_file_bytes < 64 << 10 {
             return invalid("--audit-file-bytes", "must be at least 64KiB".into());
@@ -307,6 +314,8 @@ mod tests {
             (Config { node_id: String::new(), ..base.clone() }, "--node-id"),
             (Config { snapshot_every: Duration::ZERO, ..base.clone() }, "--snapshot-every"),
             (Config { snapshot_bytes: 1, ..base.clone() }, "--snapshot-bytes"),
+            (Config { level_max: 0, ..base.clone() }, "--level-max"),
+            (Config { level_max: LEVEL_MAX + 1, ..base.clone() }, "--level-max"),
             (Config { audit_file_bytes: 1, ..base.clone() }, "--audit-file-bytes"),
             (Config { audit_files: 1, ..base.clone() }, "--audit-files"),
             (Config { max_connections: 0, ..base.clone() }, "--max-connections"),

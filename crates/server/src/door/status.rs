@@ -43,6 +43,7 @@ pub(super) async fn get_status(
         revision: status.revision.0,
         cluster_time_ms: status.time.0,
         level: status.level,
+        level_max: status.level_max,
         leases: status.leases,
         waiters: status.waiters,
         reply_records: status.reply_records,

@@ -27,6 +27,7 @@ impl Marks {
                 self.mark("a wait is deserted");
             }
             EventKind::NamespacePut { .. } => self.mark("a policy changes"),
+            EventKind::LevelRaised { .. } => self.mark("the level is raised"),
             EventKind::TokenFloorSet { .. } => self.mark("the floor of tokens is raised"),
             _ => {}
         }

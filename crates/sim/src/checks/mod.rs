@@ -9,6 +9,7 @@ mod deadlines;
 mod fence;
 mod flow;
 mod ledger;
+pub(crate) mod levels;
 mod marks;
 mod one_holder;
 mod one_state;
@@ -27,6 +28,7 @@ use deadlines::Deadlines;
 use fence::Fence;
 pub(crate) use flow::Flow;
 pub(crate) use ledger::Ledger;
+use levels::Levels;
 use marks::Marks;
 use one_holder::OneHolder;
 pub(crate) use one_state::OneState;
@@ -64,6 +66,7 @@ pub(crate) struct OfLog {
     dead_waits: DeadWaits,
     requests: Requests,
     policies: Policies,
+    levels: Levels,
 }
 
 impl OfLog {
@@ -157,6 +160,7 @@ impl Checks {
         }
         let Self { of_log, .. } = self;
         of_log.requests.outcome(command, outcome);
+        of_log.levels.outcome(&command.operation, outcome);
         of_log.policies.outcome(&of_log.ledger, &command.operation, outcome);
         match (&command.operation, &outcome.result) {
             (Operation::Acquire(op), Ok(Done::Granted(grant))) => {

@@ -1,8 +1,9 @@
-//! Operators: forced releases, policies of namespaces while they are in use, the floor of tokens.
+//! Operators: forced releases, policies of namespaces while they are in use, the floor of tokens, levels.
 
 use super::{Job, Then};
 use crate::{event::Seen, place::Place, world::World};
 use sereno_core::{
+    LEVEL_MAX,
     command::{ForceRelease, Operation, PutNamespace, SetTokenFloor},
     ids::Token,
     names::Reason,
@@ -20,7 +21,12 @@ const FLOOR_TOO_FAR_US: u64 = 3 * 366 * 24 * 3_600 * 1_000_000;
 impl World {
     /// Reads a lock and its namespace, and then does something about one of them; or raises the floor of tokens.
     pub(super) fn operator_begins(&mut self, client: usize, now: Mono) {
-        if self.config.raises_floor && self.random.in_1000(40) {
+        if self.config.is_upgraded && self.random.in_1000(120) {
+            let operation = Operation::RaiseLevel { level: LEVEL_MAX };
+            return self.client_does(client, vec![operation], DOING_MS);
+        }
+        let floors = if self.config.is_upgraded { 150 } else { 40 };
+        if self.config.raises_floor && self.random.in_1000(floors) {
             let operation = self.set_token_floor(client);
             return self.client_does(client, vec![operation], DOING_MS);
         }

@@ -5,7 +5,7 @@ use crate::{
     event::{Arrival, Attempt, Call, Event, To},
     world::World,
 };
-use sereno_core::{command::Operation, names::Caller, planted};
+use sereno_core::{command::Operation, names::Caller};
 use sereno_node::{
     handle::Consistency,
     node::{CallId, Input, NodeCall, ReadId},
@@ -54,7 +54,7 @@ impl World {
 
     pub(crate) fn input(&mut self, node: usize, input: Input) {
         let now = self.now_of(node);
-        planted::set_wall_us(now.wall_us);
+        self.takes_its_turn(node);
         let Some(process) = self.process(node) else { return };
         let mut out = Vec::new();
         process.node.handle(now, input, &mut out);
@@ -63,7 +63,7 @@ impl World {
 
     pub(crate) fn advance(&mut self, node: usize) {
         let now = self.now_of(node);
-        planted::set_wall_us(now.wall_us);
+        self.takes_its_turn(node);
         let Some(process) = self.process(node) else { return };
         let mut out = Vec::new();
         process.node.advance(now, &mut out);

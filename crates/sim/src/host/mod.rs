@@ -13,10 +13,11 @@ use crate::{
 use sereno_core::{
     entry::Writer,
     ids::{LeaseId, LogId, Position},
+    planted,
 };
 use sereno_node::{
     clock::Now,
-    node::{CallId, Node, ReadId, Recovered, Settings},
+    node::{CallId, LevelTooHigh, Node, ReadId, Recovered, Settings},
 };
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub(crate) struct Host {
     pub(crate) halted: Option<String>,
     /// What it has applied is not in the log any more: an older one was put back.
     pub(crate) is_of_old_log: bool,
-    /// What its program understands, from its next start on.
+    /// What its program understands.
     pub(crate) level_max: u32,
 }
 
@@ -89,6 +90,11 @@ impl World {
         self.hosts[node].clock.now(self.agenda.now)
     }
 
+    /// What runs from here on runs on this machine.
+    pub(crate) fn takes_its_turn(&self, node: usize) {
+        planted::set_machine(self.now_of(node).wall_us, self.hosts[node].level_max);
+    }
+
     pub(crate) fn mark(&mut self, what: &'static str) {
         self.truth.checks.marks.mark(what);
     }
@@ -106,7 +112,13 @@ impl World {
         let now = self.agenda.now;
         let (start_bits, log_id, seed) =
             (self.random.bits(), LogId(self.random.id()), self.random.bits());
+        self.takes_its_turn(node);
         let (state, snapshot, log_bytes) = self.log.recover();
+        if LevelTooHigh::check(&state, self.hosts[node].level_max).is_err() {
+            // It refuses to start, and its operator finds out why.
+            self.mark("a node refuses a level that it does not understand");
+            self.upgrade(node);
+        }
         let host = &mut self.hosts[node];
         host.start += 1;
         host.clock.restart(&mut self.random, now);

@@ -2,8 +2,8 @@
 
 use super::{For, Reading};
 use crate::{
-    checks::check_barrier,
-    clock::MS,
+    checks::{check_barrier, levels},
+    clock::{MS, S},
     event::{Attempt, Event, Healing, Seen, ToClient},
     world::World,
 };
@@ -66,6 +66,7 @@ impl World {
                 }
             }
         }
+        self.check_level(node);
         for claim in unheard {
             self.mark("a grant reaches nobody");
             self.input(node, Input::Unheard(claim));
@@ -86,6 +87,13 @@ impl World {
         self.trace.mix(&[1, node as u64, head.position.0]);
     }
 
+    /// A node that goes on understands the level in force.
+    fn check_level(&self, node: usize) {
+        let host = &self.hosts[node];
+        let Some(process) = &host.process else { return };
+        levels::goes_on(node, process.node.state().level(), host.level_max);
+    }
+
     fn leads(&mut self, node: usize) {
         let Some(process) = self.hosts[node].process.as_ref() else { return };
         let head = process.node.state().head();
@@ -96,16 +104,25 @@ impl World {
 
     fn halted(&mut self, node: usize, message: String) {
         self.say(|| format!("n{node} halts: {message}"));
-        assert!(self.log.was_put_back, "only damage is a reason to halt: n{node} says {message}");
+        let is_level = self.truth.state.level() > self.hosts[node].level_max;
+        assert!(
+            self.log.was_put_back || is_level,
+            "only damage, or a level it does not understand, is a reason to halt: n{node} says {message}"
+        );
+        self.kill(node);
+        if is_level && !self.log.was_put_back {
+            self.mark("a node refuses a level that it does not understand");
+            return self.agenda.after(S, Event::Heal(Healing::Start(node)));
+        }
         self.mark("a node halts");
         self.hosts[node].halted = Some(message);
-        self.kill(node);
     }
 
     /// Answers a call. Gives the claim of a grant that reached nobody.
     fn reply(&mut self, node: usize, id: CallId, reply: Reply) -> Option<ObjectId> {
         let acquire = self.process(node).and_then(|process| process.acquires.remove(&id));
         match (&reply, acquire) {
+            (Reply::Decided(_), _) if self.hosts[node].is_of_old_log => {}
             (Reply::Decided(outcome), _) => self.truth.checks.answered(outcome),
             (Reply::Undecided(Undecided::Unknown), _) => self.mark("an outcome is unknown"),
             (Reply::Undecided(Undecided::HeldCallEnded), _) => self.mark("a held call is ended"),

@@ -70,7 +70,7 @@ impl World {
                 backlog: Vec::new(),
                 halted: None,
                 is_of_old_log: false,
-                level_max: LEVEL_MAX,
+                level_max: if config.is_upgraded { LEVEL_MAX - 1 } else { LEVEL_MAX },
             }
         };
         let hosts = (0..config.nodes).map(|_| host(&mut random)).collect();
@@ -152,6 +152,8 @@ impl World {
             Event::WriteReaches(write) => self.write_reaches(write),
             Event::CrowdComes => self.crowd_comes(),
             Event::CrowdAsks(to) => self.crowd_asks(to),
+            Event::UpgradeDue(node) => self.upgrade_due(node),
+            Event::LeftBehind(node) => self.left_behind(node),
             Event::FaultDue => self.fault_due(),
             Event::Heal(healing) => self.heal(healing),
         }

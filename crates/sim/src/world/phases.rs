@@ -38,6 +38,9 @@ impl World {
         if self.config.has_crowd {
             self.plan_crowd();
         }
+        if self.config.is_upgraded {
+            self.plan_upgrade();
+        }
         let faulty = self.faults();
         self.heal_all();
         self.run_until(faulty + READY_NS);

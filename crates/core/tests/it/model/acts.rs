@@ -238,6 +238,7 @@ impl World {
                 let floor = self.scribe.state.last_token().0.saturating_add_signed(*ahead_us);
                 Operation::SetTokenFloor(SetTokenFloor { request_id, floor: Token(floor) })
             }
+            Act::Level { to } => Operation::RaiseLevel { level: *to },
             Act::Abandon { .. } | Act::Copy { .. } => unreachable!("made elsewhere"),
         }
     }

@@ -47,7 +47,8 @@ impl Reference {
             Operation::PutNamespace(op) => self.put_namespace(caller, op),
             Operation::EndDeserted(op) => self.end_deserted(op),
             Operation::SetTokenFloor(op) => self.set_token_floor(caller, op),
-            Operation::RaiseLevel { .. } | Operation::HoldTrim => unreachable!("not generated"),
+            Operation::RaiseLevel { level } => self.raise_level(caller, *level),
+            Operation::HoldTrim => unreachable!("not generated"),
         }
     }
 

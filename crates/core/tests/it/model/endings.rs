@@ -285,23 +285,39 @@ impl Reference {
             if op.floor.0 > self.clock + year_us {
                 return Err(for_good(invalid()));
             }
+            let rises = op.floor.0 > self.last_token + 1;
             self.last_token = self.last_token.max(op.floor.0.saturating_sub(1));
             let floor = Token(self.last_token + 1);
             let forget_at = Some(self.time + self.spaces[0].policy.reply_endings_ms);
             let stage = Stage::Done(floor);
             self.remember(scope.clone(), Some(0), Some(content.clone()), stage, forget_at);
-            self.out.events.push(Event {
-                revision: Revision(self.revision),
-                family: Family::Admin,
-                namespace: None,
-                resource: None,
-                owner: None,
-                caller: caller.clone(),
-                lease_hash: None,
-                kind: EventKind::TokenFloorSet { floor },
-            });
+            if rises || self.level == 1 {
+                self.admin_event(caller, EventKind::TokenFloorSet { floor });
+            }
             Ok(Done::TokenFloorSet { floor })
         });
         self.conclude(scope, Some(0), content, result)
+    }
+
+    pub(super) fn raise_level(&mut self, caller: &Caller, level: u32) -> Outcome {
+        self.revision += 1;
+        if level > self.level {
+            self.level = level;
+            self.admin_event(caller, EventKind::LevelRaised { level });
+        }
+        self.answer(None, Ok(Done::LevelRaised { level: self.level }))
+    }
+
+    fn admin_event(&mut self, caller: &Caller, kind: EventKind) {
+        self.out.events.push(Event {
+            revision: Revision(self.revision),
+            family: Family::Admin,
+            namespace: None,
+            resource: None,
+            owner: None,
+            caller: caller.clone(),
+            lease_hash: None,
+            kind,
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! Random histories: what clients, operators, leaders and the network may do, in numbers small enough to collide.
 
 use proptest::{prelude::*, sample::Index};
+use sereno_core::LEVEL_MAX;
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -74,6 +75,9 @@ pub(super) enum Act {
     Floor {
         request: usize,
         ahead_us: i64,
+    },
+    Level {
+        to: u32,
     },
     /// A command once more: as it was, or as its client repeats it (born now, a lease id drawn anew).
     Copy {
@@ -171,6 +175,7 @@ fn act() -> impl Strategy<Value = Act> {
             .prop_map(|(space, policy, stale)| Act::Policy { space, policy, stale }),
         1 => (0..2_usize, prop::sample::select(vec![-1, 1, 60_000_000, i64::MAX]))
             .prop_map(|(request, ahead_us)| Act::Floor { request, ahead_us }),
+        1 => (0..=LEVEL_MAX).prop_map(|to| Act::Level { to }),
         10 => (0..12_usize, any::<bool>())
             .prop_map(|(back, repeated)| Act::Copy { back, repeated }),
     ]

@@ -6,7 +6,7 @@ use sereno_core::{
     command::{Command, Family, Operation},
     entry::{Body, Entry},
     event::{Event, EventKind},
-    ids::{LeaseId, ObjectId, Token},
+    ids::{LeaseId, ObjectId, Revision, Token},
     names::{Caller, NamespaceName, RequestId, ResourceName},
     outcome::{Code, Detail, Done, End, Outcome, Renewed},
 };
@@ -34,9 +34,12 @@ pub(super) struct Watcher {
     /// What each request was told last (S6, S7).
     told: BTreeMap<Scope, Told>,
     waiting: BTreeMap<ObjectId, Scope>,
+    /// When each abandon was.
+    abandons: BTreeMap<Revision, u64>,
 }
 
 /// The last word to a request.
+#[derive(Debug)]
 struct Told {
     content: Operation,
     answer: Answer,
@@ -160,6 +163,9 @@ impl Watcher {
             assert!(!named, "S7: it does nothing");
             return;
         }
+        if let Operation::Abandon(_) = command.operation {
+            self.abandons.insert(outcome.revision, self.now);
+        }
         if let Some((namespace, request_id, content)) = content(&command.operation) {
             let scope = (namespace, command.caller.clone(), Family::Lock, request_id);
             if let Ok(Done::Waiting(waiting)) = &outcome.result {
@@ -214,7 +220,11 @@ impl Watcher {
         };
         let at = self.now;
         let Some(told) = self.told.get_mut(&scope) else {
-            assert!(outcome.replayed.is_none() || answer == Answer::Over(Code::Abandoned, None));
+            // Abandoned before it was seen: remembered from then on.
+            let at = outcome.replayed.map_or(at, |first| {
+                assert_eq!(answer, Answer::Over(Code::Abandoned, None));
+                self.abandons[&first]
+            });
             let content = content.expect("what is settled was called for");
             self.told.insert(scope, Told::new(content, answer, at));
             return;
@@ -230,7 +240,10 @@ impl Watcher {
             return;
         }
         assert!(same_content, "S6: other content is refused as such");
-        assert!(!called || outcome.replayed.is_some(), "S6: it is known");
+        assert!(
+            !called || outcome.replayed.is_some(),
+            "S6: {told:?} is known, and not {outcome:?}"
+        );
         let follows = match (&told.answer, &answer) {
             (before, after) if before == after => {
                 let is_grant = matches!(before, Answer::Granted(..));

@@ -203,6 +203,32 @@ fn levels_and_the_hold_on_trimming() {
     );
 }
 
+/// Level 1 tells of every floor that is set, level 2 only of one that raises the tokens.
+#[test]
+fn a_floor_below_the_tokens_is_told_of_at_level_1_only() {
+    check(
+        "
+        events
+        token-floor -24h id:1
+        raise-level 2
+        token-floor -24h id:2
+        token-floor +1h id:3",
+        expect![[r#"
+            token-floor -24h id:1
+                r1: floor set
+                * r1 admin: token floor set
+            raise-level 2
+                r2: level 2
+                * r2 admin: level 2
+            token-floor -24h id:2
+                r3: floor set
+            token-floor +1h id:3
+                r4: floor set
+                * r4 admin: token floor set
+        "#]],
+    );
+}
+
 #[test]
 fn a_limit_is_named_the_same_however_the_request_is_repeated() {
     check(

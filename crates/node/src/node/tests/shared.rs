@@ -11,9 +11,11 @@ use crate::{
     peer::Request,
 };
 use sereno_core::{
-    State,
+    LEVEL_MAX, State,
+    command::{Command, Operation},
     entry::{Announce, Body, Entry, Head, SealedEntry, Writer},
     ids::{ClusterTime, Epoch},
+    names::Caller,
     testing::Scribe,
 };
 use sereno_log::{Append, memory::Memory};
@@ -31,12 +33,17 @@ struct Shared {
     links: Vec<Option<String>>,
     requests: Vec<Request>,
     replies: Vec<(CallId, Reply)>,
+    halted: Option<String>,
 }
 
 impl Shared {
     /// A node at a log that another one has founded and leads.
     fn following() -> Self {
-        let mut shared = Self::at(Memory::default());
+        Self::following_at_level(LEVEL_MAX)
+    }
+
+    fn following_at_level(level_max: u32) -> Self {
+        let mut shared = Self::of_level(level_max, Memory::default());
         let genesis = Scribe::genesis();
         let sealed = genesis.seal(Scribe::new().state.log_id());
         assert_eq!(shared.log.append(&Head::EMPTY, &sealed), Append::Committed);
@@ -48,8 +55,13 @@ impl Shared {
     }
 
     fn at(log: Memory) -> Self {
+        Self::of_level(LEVEL_MAX, log)
+    }
+
+    /// The same as a program that knows the levels up to this.
+    fn of_level(level_max: u32, log: Memory) -> Self {
         let now = Now { mono: Mono(5_000_000_000), wall_us: WALL_US };
-        let settings = Settings { is_shared: true, ..settings() };
+        let settings = Settings { is_shared: true, level_max, ..settings() };
         let node = Node::new(settings, State::new(), Recovered::default(), now);
         Self {
             node,
@@ -61,6 +73,7 @@ impl Shared {
             links: Vec::new(),
             requests: Vec::new(),
             replies: Vec::new(),
+            halted: None,
         }
     }
 
@@ -101,7 +114,7 @@ impl Shared {
             start: 1,
             address: id.into(),
             version: String::new(),
-            level_max: 1,
+            level_max: LEVEL_MAX,
             wall_us,
             leader_heard_ms: None,
             applied: 0,
@@ -120,6 +133,7 @@ impl Shared {
     }
 
     fn give(&mut self, input: Input) {
+        assert_eq!(self.halted, None, "who has halted is asked nothing more");
         let mut out = Vec::new();
         self.node.handle(self.now, input, &mut out);
         self.node.advance(self.now, &mut out);
@@ -134,7 +148,7 @@ impl Shared {
                 Output::Link(leader) => self.links.push(leader),
                 Output::Send(request) => self.requests.push(request),
                 Output::Reply(id, reply) => self.replies.push((id, reply)),
-                Output::Halt(message) => panic!("nothing here is a reason to halt: {message}"),
+                Output::Halt(message) => self.halted = Some(message),
                 _ => {}
             }
         }
@@ -286,4 +300,56 @@ fn a_silence_that_another_has_ended_makes_nobody_patient() {
     shared.beat();
     shared.pass(2_600);
     assert!(shared.sent.is_some(), "a silence of two seconds and the jitter is enough");
+}
+
+fn raise(level: u32) -> Body {
+    let operation = Operation::RaiseLevel { level };
+    let caller = Caller::new("an operator").expect("a caller");
+    Body::Batch(vec![Command { caller, born_at: ClusterTime(0), operation }])
+}
+
+#[test]
+fn a_node_stops_at_a_level_that_it_does_not_understand() {
+    let mut shared = Shared::following_at_level(1);
+    let entry = shared.other(raise(2));
+    shared.fetched(vec![entry]);
+    let why = shared.halted.expect("it must not guess what level 2 means");
+    assert!(why.contains("level 2") && why.contains("upgrade"), "{why}");
+
+    // The same where it would go on from a snapshot.
+    let mut shared = Shared::following_at_level(1);
+    let mut ahead = Scribe::new();
+    let bytes = shared.node.state().to_snapshot();
+    ahead.state = State::from_snapshot(&bytes).expect("a snapshot");
+    ahead.lead("n2", WALL_US);
+    ahead.write(0, raise(2));
+    shared.give(Input::Fetched(Fetched::Snapshot(Box::new(ahead.state))));
+    assert!(shared.halted.is_some_and(|why| why.contains("level 2")));
+
+    let mut shared = Shared::following_at_level(2);
+    let entry = shared.other(raise(2));
+    shared.fetched(vec![entry]);
+    assert_eq!((shared.halted, shared.node.state().level()), (None, 2));
+}
+
+/// Nodes of two versions share a log: the newer ones' records are longer.
+#[test]
+fn a_presence_record_of_a_newer_version_is_read() {
+    let record = Presence {
+        node_id: "n2".into(),
+        start: 1,
+        address: "there".into(),
+        version: "9.0.0".into(),
+        level_max: 9,
+        wall_us: WALL_US,
+        leader_heard_ms: None,
+        applied: 7,
+        distrusts: false,
+        beat: 3,
+    };
+    let mut bytes = record.to_bytes();
+    assert_eq!(Presence::from_bytes(&bytes), Some(record.clone()));
+    bytes.extend_from_slice(b"of a later version");
+    assert_eq!(Presence::from_bytes(&bytes), Some(record));
+    assert_eq!(Presence::from_bytes(b"no record"), None);
 }
