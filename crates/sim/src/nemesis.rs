@@ -104,6 +104,8 @@ impl World {
     pub(crate) fn heal(&mut self, healing: Healing) {
         self.say(|| format!("** healed: {healing:?}"));
         match healing {
+            // On a log that was put back only the scenario starts a node.
+            Healing::Start(_) if self.log.was_put_back => {}
             Healing::Start(node) => self.start(node),
             Healing::Resume(node) => self.resume(node),
             Healing::LogCut(node) => {
