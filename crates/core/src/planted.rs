@@ -46,7 +46,7 @@ pub enum Planted {
     NoFreshGrace,
     /// A token is the leader's clock, whatever the last token was.
     TokenFromWallClock,
-    /// A command is carried out however long ago it was born.
+    /// A command is carried out however long ago it was born: a copy that comes after the reply memory is granted.
     BornAtIgnored,
     /// The renewal of an ended lease renews whoever holds the resource now.
     RenewalOfAnother,
@@ -62,6 +62,36 @@ pub enum Planted {
     MemoryForgottenAtTakeover,
     /// The abandon of a request that was not seen yet is not remembered.
     AbandonForgotten,
+    /// The log takes an append whatever its head is.
+    HeadCompareSkipped,
+    /// The log compares its count of writes alone, which a log that was put back goes through again.
+    RevisionAloneCompared,
+    /// A batch is answered when it is sent.
+    AnsweredBeforeDurable,
+    /// A leader's first token is the last one of the leader before it.
+    TokenReusedAfterRestart,
+    /// A token is made from the wall clock of whichever machine applies the entry.
+    WallClockInApply,
+    /// A wait is kept in its queue beyond its deadline, and granted there.
+    WaitOutlivesDeadline,
+    /// An acquire that finds a lease due and unswept takes its place, past those who wait.
+    BargesBeforeSweep,
+    /// An acquire-all grants what is free of its resources, and leaves out the rest.
+    AcquireAllPartly,
+    /// The floor of tokens is answered as set, and is not.
+    FloorIgnored,
+    /// A lock is granted within its namespace's lock delay.
+    LockDelayIgnored,
+    /// A lease is renewed beyond its longest ownership.
+    MaxHoldIgnored,
+    /// A shorter longest lease cuts those that were granted before.
+    PolicyCutsLeases,
+    /// A guarded resource takes every write, whatever its token is.
+    FenceIgnored,
+    /// A node applies by the rules of the highest level that it knows, and not by those of the level in force.
+    LevelsMixed,
+    /// A node goes on at a level that it does not understand.
+    LevelNotChecked,
 }
 
 #[cfg(feature = "planted")]
@@ -71,11 +101,12 @@ mod switch {
 
     thread_local! {
         static CHOSEN: Cell<Option<Planted>> = const { Cell::new(None) };
+        static MACHINE: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
     }
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 27] = [
+        pub const ALL: [Self; 42] = [
             Self::ActsOnUnknownAnnounce,
             Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
@@ -103,6 +134,21 @@ mod switch {
             Self::LeasesCutAtTakeover,
             Self::MemoryForgottenAtTakeover,
             Self::AbandonForgotten,
+            Self::HeadCompareSkipped,
+            Self::RevisionAloneCompared,
+            Self::AnsweredBeforeDurable,
+            Self::TokenReusedAfterRestart,
+            Self::WallClockInApply,
+            Self::WaitOutlivesDeadline,
+            Self::BargesBeforeSweep,
+            Self::AcquireAllPartly,
+            Self::FloorIgnored,
+            Self::LockDelayIgnored,
+            Self::MaxHoldIgnored,
+            Self::PolicyCutsLeases,
+            Self::FenceIgnored,
+            Self::LevelsMixed,
+            Self::LevelNotChecked,
         ];
     }
 
@@ -115,10 +161,25 @@ mod switch {
     pub fn has(bug: Planted) -> bool {
         CHOSEN.get() == Some(bug)
     }
+
+    /// The wall clock of the machine whose turn it is, for the bug that looks at it.
+    pub fn wall_us() -> u64 {
+        MACHINE.get().0
+    }
+
+    /// The highest level that its program knows, for the bug that goes by it.
+    pub fn level_max() -> u32 {
+        MACHINE.get().1
+    }
+
+    /// It is the turn of a machine with this wall clock, whose program knows the levels up to this.
+    pub fn set_machine(wall_us: u64, level_max: u32) {
+        MACHINE.set((wall_us, level_max));
+    }
 }
 
 #[cfg(feature = "planted")]
-pub use switch::{has, plant};
+pub use switch::{has, level_max, plant, set_machine, wall_us};
 
 /// Whether this bug is planted: never, in a build without the feature.
 #[cfg(not(feature = "planted"))]
@@ -126,3 +187,22 @@ pub use switch::{has, plant};
 pub const fn has(_: Planted) -> bool {
     false
 }
+
+/// The wall clock of the machine whose turn it is: unknown, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn wall_us() -> u64 {
+    0
+}
+
+/// The highest level that its program knows: unknown, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn level_max() -> u32 {
+    0
+}
+
+/// Whose turn it is: nobody asks, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn set_machine(_wall_us: u64, _level_max: u32) {}

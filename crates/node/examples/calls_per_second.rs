@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p sereno-node --example calls_per_second -- [clients] [seconds]`
 
-use sereno_core::{command::Operation, names::Caller, testing};
+use sereno_core::{LEVEL_MAX, command::Operation, names::Caller, testing};
 use sereno_log::memory::MemoryLog;
 use sereno_node::{
     driver::{self, Config},
@@ -49,7 +49,7 @@ async fn main() {
         min_ttl_ms: 1_000,
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
-        level_max: sereno_core::LEVEL_MAX,
+        level_max: LEVEL_MAX,
         shared: None,
     };
     let node = driver::start(Arc::new(MemoryLog::new()), config, Vec::new(), Arc::new(())).await;

@@ -7,12 +7,17 @@ use sereno_node::clock::{Mono, Now};
 pub(crate) type Real = u64;
 
 /// The wall clock at real time 0: some day in 2026, in microseconds since 1970.
-const EPOCH_US: i64 = 1_780_000_000_000_000;
+const EPOCH_US: u64 = 1_780_000_000_000_000;
 /// Any two clocks agree in rate within 1 % (S8): each is within half of that.
 const RATE_OFF_PPM: u64 = 4_900;
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const S: u64 = 1_000 * MS;
+
+/// What a wall clock that is right shows.
+pub(crate) fn wall_us(real: Real) -> u64 {
+    EPOCH_US + real / 1_000
+}
 
 /// One machine's clocks.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +57,8 @@ impl Clock {
     }
 
     pub(crate) fn now(&self, real: Real) -> Now {
-        let wall_us = EPOCH_US + (real / 1_000) as i64 + self.wall_offset_us;
-        Now { mono: self.mono(real), wall_us: wall_us.unsigned_abs() }
+        let wall_us = wall_us(real).saturating_add_signed(self.wall_offset_us);
+        Now { mono: self.mono(real), wall_us }
     }
 }
 

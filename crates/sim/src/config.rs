@@ -22,6 +22,8 @@ pub enum Fault {
     LogSlow,
     /// A direction between two nodes is cut.
     LinkCut,
+    /// Frames between nodes arrive twice.
+    FramesTwice,
     /// A node reaches no other and none reaches it, but the log does.
     Alone,
     /// A wall clock steps.
@@ -40,7 +42,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Crash,
         Self::Pause,
         Self::Stop,
@@ -49,6 +51,7 @@ impl Fault {
         Self::LogFlaky,
         Self::LogSlow,
         Self::LinkCut,
+        Self::FramesTwice,
         Self::Alone,
         Self::WallStep,
         Self::ClientPause,
@@ -57,6 +60,28 @@ impl Fault {
         Self::PresenceCut,
         Self::Doubt,
     ];
+
+    /// Whether it can befall a node that has its log to itself. (An engine whose disk fails stops its process.)
+    fn is_of_one_machine(&self) -> bool {
+        match self {
+            Self::Crash
+            | Self::Pause
+            | Self::Stop
+            | Self::LogSlow
+            | Self::WallStep
+            | Self::ClientPause
+            | Self::ClientDeath
+            | Self::ClientCut
+            | Self::Doubt => true,
+            Self::LogCut
+            | Self::Outage
+            | Self::LogFlaky
+            | Self::LinkCut
+            | Self::FramesTwice
+            | Self::Alone
+            | Self::PresenceCut => false,
+        }
+    }
 }
 
 /// What else happens in a run.
@@ -66,8 +91,12 @@ pub enum Scenario {
     Plain,
     /// In the middle all nodes stop and the log is wiped: tokens go on rising (S2).
     Wiped,
+    /// In the middle all nodes stop and a backup is restored, as `sereno restore` does, under clients that go on.
+    Backup,
     /// At the end the log is put back to an older head under the running nodes: each has to halt.
-    Restored,
+    PutBack,
+    /// The same, and a node that starts afterwards leads, while the others stand still until the log is as long again.
+    PutBackAndLed,
 }
 
 /// Everything that a run derives from its seed before it begins.
@@ -77,9 +106,11 @@ pub struct Config {
     pub seed: u64,
     /// Nodes on the log.
     pub nodes: usize,
+    /// One node with its own log on its own disk: nobody else writes there, and what it writes ends with its process.
+    pub is_embedded: bool,
     /// Clients.
     pub clients: usize,
-    /// Names they compete for.
+    /// Names they compete for, in each namespace.
     pub resources: usize,
     /// How long there are faults.
     pub faulty_ms: u64,
@@ -87,6 +118,16 @@ pub struct Config {
     pub gap_ms: u64,
     /// Which faults there are.
     pub faults: Vec<Fault>,
+    /// Calls and writes, in a thousand, of which a network delivers a copy as well.
+    pub copies: u64,
+    /// Requests, in a thousand, that are for several locks at once.
+    pub alls: u64,
+    /// Whether an operator raises the floor of tokens. Not where the log is replaced: such a floor is no wall clock's.
+    pub raises_floor: bool,
+    /// Whether nodes begin with an older program, and are upgraded one after the other.
+    pub is_upgraded: bool,
+    /// Whether leases end by the thousand.
+    pub has_crowd: bool,
     /// Clients keep a lock for so long at most.
     pub keeps_ms: u64,
     /// And rest for so long at most.
@@ -104,25 +145,34 @@ impl Config {
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0xc0f1_6000);
         let scenario = match seed % 16 {
+            11 => Scenario::Backup,
+            13 => Scenario::PutBackAndLed,
             14 => Scenario::Wiped,
-            15 => Scenario::Restored,
+            15 => Scenario::PutBack,
             _ => Scenario::Plain,
         };
-        let few = [150, 350, 600][random.below(3)];
-        let mut faults: Vec<_> = Fault::ALL.into_iter().filter(|_| random.in_1000(few)).collect();
-        if scenario == Scenario::Wiped {
-            // Steps of wall clocks would break the assumption that S2 rests on here.
-            faults.retain(|fault| *fault != Fault::WallStep);
-        }
-        let calm = scenario == Scenario::Wiped || random.in_1000(700);
+        let is_embedded = match scenario {
+            Scenario::Plain => random.in_1000(80),
+            Scenario::Wiped | Scenario::Backup => random.in_1000(300),
+            Scenario::PutBack | Scenario::PutBackAndLed => false,
+        };
+        let is_replaced = matches!(scenario, Scenario::Wiped | Scenario::Backup);
+        let calm = is_replaced || random.in_1000(700);
+        let is_long = scenario == Scenario::Plain && random.in_1000(60);
         Self {
             seed,
-            nodes: [3, 3, 3, 3, 3, 2, 5, 3][random.below(8)],
+            nodes: if is_embedded { 1 } else { [3, 3, 3, 3, 3, 2, 5, 3][random.below(8)] },
+            is_embedded,
             clients: random.between(3, 9) as usize,
             resources: random.between(1, 4) as usize,
-            faulty_ms: random.between(20_000, 45_000),
+            faulty_ms: if is_long { 160_000 } else { random.between(20_000, 45_000) },
             gap_ms: [400, 1_200, 4_000][random.below(3)],
-            faults,
+            faults: faults(&mut random, is_embedded, is_replaced),
+            copies: if is_long { 120 } else { [0, 30, 120][random.below(3)] },
+            alls: [0, 100, 400][random.below(3)],
+            raises_floor: !is_replaced,
+            is_upgraded: random.in_1000(300),
+            has_crowd: random.in_1000(150),
             keeps_ms: [300, 3_000, 15_000][random.below(3)],
             rests_ms: [30, 400, 1_500][random.below(3)],
             snapshot_interval_ms: [800, 3_000, 20_000][random.below(3)],
@@ -130,4 +180,17 @@ impl Config {
             scenario,
         }
     }
+}
+
+fn faults(random: &mut Random, is_embedded: bool, is_replaced: bool) -> Vec<Fault> {
+    let few = [150, 350, 600][random.below(3)];
+    let mut faults: Vec<_> = Fault::ALL.into_iter().filter(|_| random.in_1000(few)).collect();
+    if is_replaced {
+        // Steps of wall clocks would break the assumption that S2 rests on here.
+        faults.retain(|fault| *fault != Fault::WallStep);
+    }
+    if is_embedded {
+        faults.retain(Fault::is_of_one_machine);
+    }
+    faults
 }

@@ -1,12 +1,11 @@
 //! What happens in the world.
 
-use crate::config::Fault;
+use crate::{config::Fault, place::Place};
 use sereno_core::{
     State,
     command::Operation,
     entry::{EntryHash, Head, SealedEntry},
     ids::{ClusterTime, Position, Revision, Token},
-    names::ResourceName,
 };
 use sereno_log::Append;
 use sereno_node::{
@@ -50,8 +49,18 @@ pub(crate) enum Event {
     Withdraw(To),
     /// Something reaches a client.
     Client(usize, u64, ToClient),
-    /// A copy of a call that a network has kept reaches some node.
-    LateCopy(Box<Call>),
+    /// A copy of a call that a network has made reaches this node.
+    CopyReaches(usize, Box<Call>),
+    /// A write reaches the resource that the lock protects.
+    WriteReaches(Write),
+    /// Over a thousand leases are taken at once: they will end at once.
+    CrowdComes,
+    /// One more asks for what a crowd's lock protects.
+    CrowdAsks(To),
+    /// A node is stopped, and comes back with a newer program.
+    UpgradeDue(usize),
+    /// A node is away while the others are upgraded, and comes back with its older program.
+    LeftBehind(usize),
     /// The next fault begins.
     FaultDue,
     /// A fault ends.
@@ -81,7 +90,7 @@ pub(crate) enum Arrival {
     Read {
         attempt: Attempt,
         timeout_ms: u64,
-        resource: ResourceName,
+        place: Place,
     },
     Stop,
     /// As a standby: dial the leader of this generation of links.
@@ -94,9 +103,11 @@ pub(crate) enum Arrival {
     Request(u64, Request),
     /// The other end of a connection has gone.
     Closed(u64),
+    /// A frame of this connection that has come before.
+    Twice(u64),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) attempt: Attempt,
     pub(crate) operation: Operation,
@@ -112,6 +123,17 @@ pub(crate) enum ToClient {
     Read(Attempt, Result<Seen, Undecided>),
     /// The connection broke.
     Broken(Attempt),
+    /// It writes: that it holds, it has looked at before.
+    Write(Write),
+}
+
+/// A write to a guarded resource, with the token of whoever writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) place: Place,
+    pub(crate) token: Token,
+    /// Public hash of the lease id.
+    pub(crate) lease: u64,
 }
 
 /// What a consistent read of a resource gives.
@@ -119,6 +141,8 @@ pub(crate) enum ToClient {
 pub(crate) struct Seen {
     pub(crate) revision: Revision,
     pub(crate) token: Option<Token>,
+    /// Of the namespace's policy; 0: there is none.
+    pub(crate) version: u64,
 }
 
 /// How a fault ends.
@@ -135,6 +159,7 @@ pub(crate) enum Healing {
     ClientCut(usize, usize),
     Presence(usize),
     Flaky,
+    FramesTwice,
 }
 
 impl Healing {
@@ -145,6 +170,7 @@ impl Healing {
             Fault::LogCut => Self::LogCut(node),
             Fault::LogSlow => Self::LogSlow(node),
             Fault::LogFlaky => Self::Flaky,
+            Fault::FramesTwice => Self::FramesTwice,
             Fault::Outage => Self::Outage,
             Fault::LinkCut => Self::Link(node, other),
             Fault::Alone => Self::Alone(node),

@@ -49,6 +49,8 @@ pub(crate) struct Network {
     pub(crate) cut: BTreeSet<(usize, usize)>,
     /// Clients and the nodes they do not reach.
     pub(crate) client_cut: BTreeSet<(usize, usize)>,
+    /// Frames, in a thousand, that arrive twice.
+    pub(crate) twice: u64,
     /// Nodes whose presence is neither written nor read.
     pub(crate) presence_cut: BTreeSet<usize>,
 }
@@ -179,6 +181,9 @@ impl World {
         let is_heard = self.reaches(from, to.node);
         let at = self.on_way(id, is_heard, delay, true);
         if let Some(at) = at {
+            if self.is_sent_twice() {
+                self.agenda.at(at + MS, Event::Arrive(to, Arrival::Twice(id)));
+            }
             self.agenda.at(at, Event::Arrive(to, Arrival::Request(id, request)));
         }
     }
@@ -199,7 +204,23 @@ impl World {
         let is_heard = self.reaches(node, to.node);
         let at = self.on_way(id, is_heard, delay, false);
         if let Some(at) = at {
+            if self.is_sent_twice() {
+                self.agenda.at(at + MS, Event::Arrive(to, Arrival::Twice(id)));
+            }
             self.agenda.at(at, Event::Arrive(to, Arrival::Response(id, response)));
+        }
+    }
+
+    fn is_sent_twice(&mut self) -> bool {
+        self.net.twice > 0 && self.random.in_1000(self.net.twice)
+    }
+
+    /// A frame has come a second time. Its proof is not that of the next one, which ends the connection.
+    pub(crate) fn came_twice(&mut self, node: usize, id: u64) {
+        let connection = self.net.connections.get(&id);
+        if connection.is_some_and(|connection| !connection.is_over) {
+            self.mark("a frame that came twice ends its link");
+            self.closed(node, id);
         }
     }
 

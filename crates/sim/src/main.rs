@@ -2,7 +2,7 @@
 
 #[cfg(feature = "planted")]
 use sereno_core::planted::{self, Planted};
-use sereno_sim::{Config, Failure, Report, explain, run};
+use sereno_sim::{Config, Failure, Report, explain, run, seeds_wanted};
 use std::{
     collections::BTreeMap,
     process::ExitCode,
@@ -31,10 +31,9 @@ struct Options {
 }
 
 fn options() -> Result<Options, String> {
-    let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let mut options = Options {
         from: 0,
-        seeds,
+        seeds: seeds_wanted()?,
         time: None,
         only: None,
         traces: false,
@@ -65,6 +64,9 @@ fn options() -> Result<Options, String> {
             "--trace" => options.traces = true,
             _ => return Err(USAGE.into()),
         }
+    }
+    if options.seeds == 0 {
+        return Err("--seeds 0: at least one seed has to be run".into());
     }
     Ok(options)
 }

@@ -56,7 +56,7 @@ impl World {
             }
             Fault::LogFlaky => {
                 let mut rate = || self.random.between(0, 180);
-                self.log.flaky = [rate(), rate(), rate(), rate()];
+                self.log.flaky = [rate(), rate(), rate(), rate(), rate()];
             }
             Fault::LogSlow => {
                 self.log.slow.insert(node);
@@ -64,6 +64,7 @@ impl World {
             Fault::LinkCut => {
                 self.net.cut.insert((node, other));
             }
+            Fault::FramesTwice => self.net.twice = self.random.between(1, 60),
             Fault::Alone => {
                 for there in 0..self.hosts.len() {
                     self.net.cut.insert((node, there));
@@ -103,6 +104,8 @@ impl World {
     pub(crate) fn heal(&mut self, healing: Healing) {
         self.say(|| format!("** healed: {healing:?}"));
         match healing {
+            // On a log that was put back only the scenario starts a node.
+            Healing::Start(_) if self.log.was_put_back => {}
             Healing::Start(node) => self.start(node),
             Healing::Resume(node) => self.resume(node),
             Healing::LogCut(node) => {
@@ -125,7 +128,8 @@ impl World {
             Healing::Presence(node) => {
                 self.net.presence_cut.remove(&node);
             }
-            Healing::Flaky => self.log.flaky = [0; 4],
+            Healing::FramesTwice => self.net.twice = 0,
+            Healing::Flaky => self.log.flaky = [0; 5],
         }
     }
 
@@ -134,12 +138,13 @@ impl World {
         self.say(|| "** all is healed".into());
         self.is_healing = true;
         self.log.is_out = false;
-        self.log.flaky = [0; 4];
+        self.log.flaky = [0; 5];
         self.log.cut.clear();
         self.log.slow.clear();
         self.net.cut.clear();
         self.net.client_cut.clear();
         self.net.presence_cut.clear();
+        self.net.twice = 0;
         self.log.doubts.clear();
         for node in 0..self.hosts.len() {
             self.hosts[node].clock.wall_offset_us = 0;

@@ -132,6 +132,6 @@ fn play(config: Config, steps: u64, trace: Trace) -> Result<Report, Box<Failure>
         reads: world.reads,
         takeover_ms: world.takeover_ms,
         snapshots: world.snapshots,
-        marks: world.truth.checks.marks,
+        marks: world.truth.checks.marks.0,
     })
 }

@@ -1,17 +1,18 @@
 //! The log that the nodes share, behind a network that loses, delays and refuses.
 
 use crate::{
-    clock::{MS, S},
-    event::{AppendCopy, Arrival, Event, Healing, To},
+    clock::{MS, S, wall_us},
+    event::{AppendCopy, Arrival, Event, To},
     world::World,
 };
 use sereno_core::{
     State,
-    entry::{Entry, EntryHash, Head, SealedEntry},
+    entry::{Entry, Head, SealedEntry},
     ids::Position,
+    planted,
 };
-use sereno_log::{Append, Conflict, Read, Slot, Snapshot, memory::Memory};
-use sereno_node::node::{Fetched, Rehearsal};
+use sereno_log::{Append, Conflict, Read, Slot, memory::Memory};
+use sereno_node::node::Fetched;
 use std::collections::BTreeSet;
 
 /// An append whose answer does not come is given up by the engine after this.
@@ -26,13 +27,13 @@ pub(crate) struct LogService {
     pub(crate) is_out: bool,
     pub(crate) cut: BTreeSet<usize>,
     pub(crate) slow: BTreeSet<usize>,
-    /// In a thousand: appends lost, answers lost, late copies, refusals.
-    pub(crate) flaky: [u64; 4],
+    /// In a thousand: appends lost, answers lost, late copies, refusals, and appends that arrive twice.
+    pub(crate) flaky: [u64; 5],
     /// Nodes that wait for an entry.
-    waiting: Vec<(To, Position)>,
+    pub(crate) waiting: Vec<(To, Position)>,
     /// Nodes whose next rehearsal comes to something else.
     pub(crate) doubts: BTreeSet<usize>,
-    pub(crate) was_restored: bool,
+    pub(crate) was_put_back: bool,
 }
 
 impl LogService {
@@ -56,7 +57,7 @@ impl LogService {
     }
 
     /// Applies the log up to `end`. Gives the bytes; `None`: the log does not lead there (any more).
-    fn replay(&self, state: &mut State, end: Position) -> Option<u64> {
+    pub(crate) fn replay(&self, state: &mut State, end: Position) -> Option<u64> {
         if state.head().position > end {
             return None;
         }
@@ -75,7 +76,7 @@ impl LogService {
 }
 
 impl World {
-    fn reaches_log(&self, node: usize) -> bool {
+    pub(crate) fn reaches_log(&self, node: usize) -> bool {
         !self.log.is_out && !self.log.cut.contains(&node)
     }
 
@@ -94,9 +95,12 @@ impl World {
         assert!(!process.has_append, "one append at a time");
         process.has_append = true;
         let to = self.to(node);
-        let [lost, reply_lost, late, refused] = self.log.flaky;
+        let [lost, reply_lost, late, refused, twice] = self.log.flaky;
         let draw = self.random.between(0, 999);
-        let copy = |reply_ns| Box::new(AppendCopy { to, expected, entry, reply_ns });
+        let copy = |reply_ns| {
+            let entry = entry.clone();
+            Box::new(AppendCopy { to, expected, entry, reply_ns })
+        };
         let (there, back) = (self.log_delay(node), self.log_delay(node));
         let position = expected.position.next();
         if !self.reaches_log(node) {
@@ -130,6 +134,11 @@ impl World {
             self.agenda.after(there, Event::Arrive(to, Arrival::Appended(refused)));
         } else {
             self.say(|| format!("n{node} -> append {position}"));
+            if draw < lost + reply_lost + late + refused + twice {
+                let delay = there + self.random.between(0, 10 * S);
+                let again = AppendCopy { to, expected, entry: entry.clone(), reply_ns: None };
+                self.agenda.after(delay, Event::AppendReaches(Box::new(again)));
+            }
             self.agenda.after(there, Event::AppendReaches(copy(Some(back))));
         }
     }
@@ -142,6 +151,11 @@ impl World {
 
     pub(crate) fn append_reaches(&mut self, copy: AppendCopy) {
         let AppendCopy { to, expected, entry, reply_ns } = copy;
+        let is_gone = self.to(to.node) != to || self.hosts[to.node].process.is_none();
+        if self.config.is_embedded && is_gone {
+            // What a process writes to its own disk ends with it.
+            return;
+        }
         if self.log.is_out {
             if reply_ns.is_some() {
                 self.append_unknown(to);
@@ -158,6 +172,7 @@ impl World {
             let position = entry.head.position;
             self.say(|| format!("   log: entry {position} of n{} lands", to.node));
             let now = self.agenda.now;
+            planted::set_machine(wall_us(now), self.truth.state.level());
             self.truth.learn(&entry, now, self.log.is_out);
             self.landings += 1;
             self.tell_waiting();
@@ -186,7 +201,7 @@ impl World {
         }
     }
 
-    fn tell_waiting(&mut self) {
+    pub(crate) fn tell_waiting(&mut self) {
         let head = self.log.memory.head().position;
         let waiting = std::mem::take(&mut self.log.waiting);
         for (to, from) in waiting {
@@ -242,83 +257,5 @@ impl World {
                 self.agenda.after(S, Event::FetchReaches(to, from));
             }
         }
-    }
-
-    /// The work of a rehearsal, at one moment.
-    pub(crate) fn rehearse(&mut self, to: To, head: Head, outcome_chain: EntryHash) {
-        let rehearsal = if self.log.doubts.remove(&to.node) {
-            self.mark("a rehearsal differs");
-            Rehearsal::Differs(head)
-        } else if self.reaches_log(to.node) {
-            self.rehearsal(head, outcome_chain)
-        } else {
-            Rehearsal::Failed("the log is not reached".into())
-        };
-        self.say(|| format!("n{} rehearsed: {rehearsal:?}", to.node));
-        self.agenda.after(0, Event::Arrive(to, Arrival::Rehearsed(rehearsal)));
-    }
-
-    fn rehearsal(&mut self, head: Head, outcome_chain: EntryHash) -> Rehearsal {
-        let (mut state, _) = self.log.last_snapshot();
-        if self.log.replay(&mut state, head.position).is_none() || state.head() != head {
-            // Another node has a newer snapshot.
-            return Rehearsal::Failed("overtaken".into());
-        }
-        assert!(
-            state.outcome_chain() == outcome_chain,
-            "S1: a rehearsal comes to the live state at {}",
-            head.position
-        );
-        let snapshot = Snapshot { head, bytes: state.to_snapshot().into() };
-        match self.log.memory.save_snapshot(snapshot) {
-            Ok(()) => {
-                self.snapshots += 1;
-                Rehearsal::Saved(head)
-            }
-            Err(error) => Rehearsal::Failed(error.to_string()),
-        }
-    }
-
-    pub(crate) fn reload(&mut self, to: To, head: Head) {
-        if self.to(to.node) != to {
-            return;
-        }
-        let once = || {
-            let (mut state, _) = self.log.last_snapshot();
-            self.log.replay(&mut state, head.position).map(|_| state)
-        };
-        let Some(state) = once() else {
-            // Overtaken by another node's snapshot: the driver gives up, and its process is started again.
-            self.kill(to.node);
-            return self.agenda.after(2 * S, Event::Heal(Healing::Start(to.node)));
-        };
-        let is_bad_again = self.random.in_1000(200);
-        if is_bad_again {
-            self.mark("it differs again");
-        }
-        let again = if is_bad_again { EntryHash::ZERO } else { state.outcome_chain() };
-        let come = Arrival::Reloaded(Box::new(state), again);
-        self.agenda.after(0, Event::Arrive(to, come));
-    }
-
-    pub(crate) fn trim(&mut self, to: To, position: Position) {
-        if self.reaches_log(to.node) {
-            let first = self.log.memory.trim(position);
-            self.say(|| format!("   log: trimmed, begins at {first}"));
-        }
-    }
-
-    /// The log begins anew, as in a wiped folder.
-    pub(crate) fn wipe_log(&mut self) {
-        self.log.memory = Memory::default();
-        self.log.waiting.clear();
-        self.truth.wiped();
-    }
-
-    /// The log is what it was some time ago, as after a restore under running nodes.
-    pub(crate) fn put_back(&mut self, older: Memory) {
-        self.log.memory = older;
-        self.log.was_restored = true;
-        self.tell_waiting();
     }
 }

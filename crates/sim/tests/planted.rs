@@ -10,7 +10,7 @@ fn seeds(bug: Planted) -> u64 {
         Planted::ActsOnUnknownAnnounce => 20,
         Planted::UnknownIsCommitted => 20,
         Planted::UnknownIsNotApplied => 20,
-        Planted::RefusedAfterUnknown => 150,
+        Planted::RefusedAfterUnknown => 300,
         Planted::ConflictIsLost => 20,
         Planted::HeadAloneResolves => 20,
         Planted::StaysLeader => 50,
@@ -35,6 +35,23 @@ fn seeds(bug: Planted) -> u64 {
         Planted::LeasesCutAtTakeover => 20,
         Planted::MemoryForgottenAtTakeover => 50,
         Planted::AbandonForgotten => 150,
+        Planted::HeadCompareSkipped => 20,
+        // One seed in 16 puts a log back that a fresh node then leads.
+        Planted::RevisionAloneCompared => 50,
+        Planted::AnsweredBeforeDurable => 5,
+        Planted::TokenReusedAfterRestart => 20,
+        Planted::WallClockInApply => 20,
+        Planted::WaitOutlivesDeadline => 20,
+        // One seed in 7 has a crowd.
+        Planted::BargesBeforeSweep => 100,
+        Planted::AcquireAllPartly => 20,
+        Planted::FloorIgnored => 20,
+        Planted::LockDelayIgnored => 20,
+        Planted::MaxHoldIgnored => 20,
+        Planted::PolicyCutsLeases => 150,
+        Planted::FenceIgnored => 20,
+        Planted::LevelsMixed => 50,
+        Planted::LevelNotChecked => 50,
     }
 }
 

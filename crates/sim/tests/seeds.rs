@@ -1,14 +1,18 @@
 //! Seeds that hold, and the proof that a seed decides everything. `SEEDS=5000` runs more of them.
 
-use sereno_sim::{Config, Report, explain, run};
+use sereno_sim::{Config, Report, explain, run, seeds_wanted};
 use std::collections::BTreeMap;
 
 /// What all seeds together must have seen: a promise about what never comes about is worth nothing.
-const MUST_COME_ABOUT: [&str; 24] = [
+const MUST_COME_ABOUT: [&str; 46] = [
+    "a backup is restored",
     "a client finds its lease lost by its own clock",
+    "a command finds its resource due and unswept",
+    "a copy comes after the reply memory",
     "a copy meets a trimmed slot",
     "a copy meets its own first one",
     "a copy that is too old is refused",
+    "a frame that came twice ends its link",
     "a grant is taken back",
     "a grant reaches nobody",
     "a grant that was passed on reaches nobody",
@@ -21,14 +25,32 @@ const MUST_COME_ABOUT: [&str; 24] = [
     "a lock is handed over",
     "a node goes on from a snapshot",
     "a node halts",
+    "a node refuses a level that it does not understand",
+    "a policy changes",
+    "a policy refuses",
     "a rehearsal differs",
+    "a renewal is cut short by maxHold",
     "a spent request, or lease, is told so",
     "a standby answers a consistent read",
+    "a wait ends",
     "a wait is deserted",
+    "a zombie writes before its successor does",
+    "all are granted",
     "an abandon comes before its acquire",
+    "an acquire comes after its abandon",
     "an answer is repeated",
     "an append lands and its answer is lost",
+    "an old leader meets a log that was put back and is as long",
     "an outcome is unknown",
+    "an ownership is used up",
+    "it differs again",
+    "none is granted, for some are held",
+    "nothing is granted after a restore",
+    "one of many is not renewed",
+    "the floor of tokens is raised",
+    "the level is raised",
+    "the log is wiped",
+    "without the fence a zombie's write would have landed",
 ];
 
 fn holds(seed: u64) -> Report {
@@ -41,7 +63,7 @@ fn holds(seed: u64) -> Report {
 
 #[test]
 fn every_seed_holds() {
-    let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let seeds = seeds_wanted().unwrap_or_else(|message| panic!("{message}"));
     let mut marks = BTreeMap::new();
     for seed in 0..seeds {
         for (what, times) in holds(seed).marks {

@@ -8,6 +8,7 @@ use crate::{
     limits,
     names::{Caller, Invalid, NamespaceName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
+    planted::{self, Planted},
 };
 
 /// A floor further ahead of the leader's clock than this would only be a mistake, and cannot be undone.
@@ -33,6 +34,7 @@ impl State {
                 let namespace = &mut self.namespaces[id as usize];
                 namespace.version += 1;
                 namespace.policy = op.policy.clone();
+                self.cut_leases(id, op.policy.max_ttl_ms);
                 id
             }
             None => self.create_namespace(op)?,
@@ -72,11 +74,14 @@ impl State {
         let result = self.admit(&request).and_then(|_| {
             self.check_floor(op.floor).map_err(|invalid| No::Remember(invalid.into()))?;
             let before = self.last_token;
-            self.last_token = before.max(Token(op.floor.0.saturating_sub(1)));
-            let floor = Token(self.last_token.0 + 1);
+            let last_token = before.max(Token(op.floor.0.saturating_sub(1)));
+            if !planted::has(Planted::FloorIgnored) {
+                self.last_token = last_token;
+            }
+            let floor = Token(last_token.0 + 1);
             self.remember_done(&request, floor);
             // Level 1 told of a floor that changed nothing, too.
-            if self.last_token > before || self.level < 2 {
+            if last_token > before || self.level_to_go_by() < 2 {
                 self.service_event(caller, EventKind::TokenFloorSet { floor });
             }
             Ok(Done::TokenFloorSet { floor })

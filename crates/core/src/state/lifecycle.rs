@@ -77,7 +77,8 @@ impl State {
         assert!(claim.held.is_none(), "a claim is granted once");
         assert!(self.paused_until <= self.time, "nothing is granted during the pause");
         let now = self.time;
-        let final_deadline = claim.max_hold_ms.map(|ms| now.plus(ms));
+        let max_hold_ms = claim.max_hold_ms.filter(|_| !planted::has(Planted::MaxHoldIgnored));
+        let final_deadline = max_hold_ms.map(|ms| now.plus(ms));
         let deadline = now.plus(claim.ttl_ms);
         claim.deadline = final_deadline.map_or(deadline, |end| end.min(deadline));
         claim.held = Some(Held { granted_at: now, renewed_at: now, waited, final_deadline });
@@ -195,7 +196,7 @@ impl State {
         let namespace = &mut self.namespaces[namespace_id as usize];
         let delayed = matches!(end, End::Expired | End::MaxHold | End::Forced);
         let deadline = at.plus(namespace.policy.lock_delay_ms);
-        if !delayed || deadline <= self.time {
+        if !delayed || deadline <= self.time || planted::has(Planted::LockDelayIgnored) {
             return false;
         }
         namespace.delays += 1;

@@ -3,6 +3,7 @@
 use super::{
     State,
     claim::{Claim, Holding},
+    deviations,
     memory::{Fate, RecordId},
     request::{No, Request, lease_ended},
 };
@@ -78,6 +79,13 @@ impl State {
     }
 
     fn ask(&mut self, request: &Request, ask: &Ask) -> Outcome {
+        let aside = self.queues_aside(request.namespace, ask.resources);
+        let outcome = self.ask_in_order(request, ask);
+        self.queues_back(request.namespace, aside);
+        outcome
+    }
+
+    fn ask_in_order(&mut self, request: &Request, ask: &Ask) -> Outcome {
         let known = self.recall(request);
         if let Some(namespace) = request.namespace {
             for resource in ask.resources {
@@ -114,6 +122,11 @@ impl State {
             }
         })?;
         let in_the_way = self.in_the_way(namespace, ask.resources);
+        let free = deviations::free_part(ask.resources, &in_the_way);
+        if let Some(free) = &free {
+            let ask = Ask { resources: free, ..*ask };
+            return Ok(self.grant_at_once(request, namespace, &ask, &terms));
+        }
         if in_the_way.is_empty() {
             self.check_lease_limit(namespace, ask)?;
             return Ok(self.grant_at_once(request, namespace, ask, &terms));
@@ -122,7 +135,7 @@ impl State {
             return Err(locked(in_the_way).into());
         }
         self.check_queue_limits(namespace, ask)?;
-        let deadline = self.time.plus(ask.wait_timeout_ms);
+        let deadline = self.wait_deadline(ask.wait_timeout_ms);
         let id = self.next_object();
         let claim = self.claim(request, namespace, ask, &terms, id);
         self.enqueue(id, Claim { deadline, ..claim });
@@ -385,23 +398,6 @@ impl State {
                 None => Err(stranger()),
             },
         }
-    }
-
-    /// What was found; or, with that bug planted, the holding of whoever has the resource.
-    fn or_anothers(
-        &self,
-        bug: Planted,
-        namespace: u32,
-        resource: &ResourceName,
-        found: Result<(ObjectId, usize), Refusal>,
-    ) -> Result<(ObjectId, usize), Refusal> {
-        if !planted::has(bug) {
-            return found;
-        }
-        let resources = &self.namespaces[namespace as usize].resources;
-        let holder = resources.get(resource).and_then(|resource| resource.holder);
-        let other = holder.and_then(|id| Some((id, self.claims[&id].holding(resource)?.0)));
-        found.or_else(|refusal| other.ok_or(refusal))
     }
 
     pub(super) fn release(&mut self, caller: &Caller, op: &Release) -> Outcome {

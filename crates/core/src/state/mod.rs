@@ -5,6 +5,7 @@
 
 mod admin;
 mod claim;
+mod deviations;
 mod invariants;
 mod lifecycle;
 mod lock;
@@ -287,6 +288,7 @@ impl State {
                 self.end_lease(id, crate::outcome::End::Expired, self.time);
             }
         }
+        self.forget_last_token();
         if planted::has(Planted::MemoryForgottenAtTakeover) {
             while let Some(namespace) = self.memory.forget_one(ClusterTime(u64::MAX)) {
                 self.namespaces[namespace as usize].records -= 1;
@@ -355,7 +357,11 @@ impl State {
         if planted::has(Planted::TokenFromWallClock) {
             return Token(self.token_clock_us);
         }
-        let token = Token((self.last_token.0 + 1).max(self.token_clock_us));
+        let clock_us = match planted::has(Planted::WallClockInApply) {
+            true => planted::wall_us(),
+            false => self.token_clock_us,
+        };
+        let token = Token((self.last_token.0 + 1).max(clock_us));
         assert!(token > self.last_token, "tokens rise");
         assert!(token.0 <= limits::TOKEN_MAX, "tokens stay below 2^53: the token clock is broken");
         self.last_token = token;

@@ -11,10 +11,12 @@ use crate::{
     intake::{Pending, is_kept},
 };
 use sereno_core::{
+    State,
     command::{Command, EndDeserted, Operation},
     entry::{Announce, Body, Entry, Genesis, Head, SealedEntry},
     ids::{ClusterTime, Epoch},
     limits,
+    outcome::Done,
     planted::{self, Planted},
 };
 use sereno_log::{Append, Conflict, Slot};
@@ -226,6 +228,9 @@ impl Node {
         };
         let sealed = entry.seal(log_id);
         out.push(Output::Append { expected, entry: sealed.clone() });
+        if planted::has(Planted::AnsweredBeforeDurable) {
+            self.answer_ahead(now, &entry, &sealed, &calls, out);
+        }
         self.scan_at = now.plus_ms(OVERDUE_SCAN_MS);
         self.in_flight = Some(InFlight {
             entry,
@@ -240,6 +245,26 @@ impl Node {
             resend_at: None,
             resend_ms: RESEND_MS_MIN,
         });
+    }
+
+    /// A planted bug: answers what the entry will lead to, if it lands.
+    fn answer_ahead(
+        &mut self,
+        now: Mono,
+        entry: &Entry,
+        sealed: &SealedEntry,
+        calls: &[Option<CallId>],
+        out: &mut Vec<Output>,
+    ) {
+        let mut ahead = State::from_snapshot(&self.state.to_snapshot()).expect("it is sound");
+        let applied = ahead.apply(entry, sealed.head.hash).expect("it follows on the state");
+        for (id, outcome) in calls.iter().zip(applied.outcomes) {
+            let is_waiting = matches!(outcome.result, Ok(Done::Waiting(_)));
+            let id = id.filter(|_| !is_waiting);
+            if let Some(id) = id.filter(|&id| self.close(now, id).is_some()) {
+                out.push(Output::Reply(id, Reply::Decided(outcome)));
+            }
+        }
     }
 
     pub(super) fn resend(&mut self, now: Mono, out: &mut Vec<Output>) {

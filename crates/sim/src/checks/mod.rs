@@ -1,110 +1,271 @@
-//! The promises, each checked by a naive model of its own from entries, events and outcomes; one file each. None
-//! of them asks the state machine what it thinks.
+//! The promises, each checked by a naive model of its own from entries, events, outcomes and what clients were told;
+//! one file each. None of them asks the state machine what it thinks.
 
-mod leases;
+mod all_or_none;
+mod answers;
+mod current_lease;
+mod dead_waits;
+mod deadlines;
+mod fence;
+mod flow;
+mod ledger;
+pub(crate) mod levels;
+mod marks;
+mod one_holder;
+mod one_state;
+mod order;
+mod policies;
+pub(crate) mod quorum;
 mod requests;
 mod tokens;
+mod told;
 
-use crate::clock::Real;
-pub(crate) use leases::Belief;
-use leases::Leases;
+use crate::{clock::Real, event::Write, place::Place};
+use answers::Answers;
+pub(crate) use answers::check_barrier;
+use dead_waits::DeadWaits;
+use deadlines::Deadlines;
+use fence::Fence;
+pub(crate) use flow::Flow;
+pub(crate) use ledger::Ledger;
+use levels::Levels;
+use marks::Marks;
+use one_holder::OneHolder;
+pub(crate) use one_state::OneState;
+use policies::Policies;
 use requests::Requests;
 use sereno_core::{
     Applied,
-    command::Operation,
+    command::{Command, LeaseRef, Operation},
     entry::{Body, Entry},
     event::{Event, EventKind},
-    outcome::{AbandonedWas, Code, Detail, Done, End, WaitEnd},
+    ids::{ClusterTime, LeaseId, Revision, Token},
+    limits::SWEEP_OBJECTS_MAX,
+    names::NamespaceName,
+    outcome::{Done, End, Grant, Outcome, Renewed},
 };
-use std::collections::BTreeMap;
 use tokens::Tokens;
+pub(crate) use told::{Belief, Told};
+
+/// A change of who holds or waits.
+pub(crate) struct Change<'a> {
+    pub(crate) place: &'a Place,
+    /// Public hash of the lease id.
+    pub(crate) lease: u64,
+    pub(crate) kind: &'a EventKind,
+    /// The entry's.
+    pub(crate) time: ClusterTime,
+    pub(crate) now: Real,
+}
+
+/// What ends with a log, and what a backup of it has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfLog {
+    pub(crate) ledger: Ledger,
+    deadlines: Deadlines,
+    dead_waits: DeadWaits,
+    requests: Requests,
+    policies: Policies,
+    levels: Levels,
+}
+
+impl OfLog {
+    /// As a restore makes it: nobody waits any more.
+    pub(crate) fn restored(mut self) -> Self {
+        self.ledger.queues.clear();
+        self
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
+    pub(crate) of_log: OfLog,
+    pub(crate) told: Told,
+    pub(crate) answers: Answers,
+    one_holder: OneHolder,
     tokens: Tokens,
-    pub(crate) leases: Leases,
-    requests: Requests,
+    fence: Fence,
     /// Grants seen, for the report.
     pub(crate) grants: u64,
-    /// How often each rare thing has come about: what never does is not tested.
-    pub(crate) marks: BTreeMap<&'static str, u64>,
+    pub(crate) marks: Marks,
 }
 
 impl Checks {
-    pub(crate) fn mark(&mut self, what: &'static str) {
-        *self.marks.entry(what).or_default() += 1;
-    }
-
     /// An entry was applied.
     pub(crate) fn entry(&mut self, entry: &Entry, applied: &Applied, now: Real) {
-        let none = Vec::new();
-        let commands = match &entry.body {
+        let commands: &[Command] = match &entry.body {
             Body::Batch(commands) => commands,
-            Body::Announce(_) | Body::Resign => &none,
-        };
-        if let Body::Announce(_) = &entry.body {
-            self.leases.announced_at = entry.time;
-        }
-        for command in commands {
-            if let Operation::Acquire(acquire) = &command.operation {
-                self.leases.asked(acquire.lease_id, acquire.wait_timeout_ms, &acquire.request_id);
+            Body::Announce(_) => {
+                self.of_log.ledger.announced_at = entry.time;
+                &[]
             }
+            Body::Resign => &[],
+        };
+        for command in commands {
+            self.of_log.ledger.carries(command);
+            self.answers.lands(command);
         }
         // Events and outcomes in the order of revisions, as they came about.
         let mut events = applied.events.iter().peekable();
         for (command, outcome) in commands.iter().zip(&applied.outcomes) {
             while let Some(event) = events.next_if(|event| event.revision <= outcome.revision) {
-                self.event(event, entry, now);
+                self.event(event, entry.time, now);
             }
-            match &outcome.result {
-                Ok(Done::Abandoned { was: AbandonedWas::Unseen }) => {
-                    self.mark("an abandon comes before its acquire");
-                }
-                Err(refusal) => match (refusal.code, &refusal.detail) {
-                    (_, Detail::BornAt) => self.mark("a copy that is too old is refused"),
-                    (Code::Abandoned, _) => self.mark("an acquire comes after its abandon"),
-                    (Code::LeaseEnded, _) => self.mark("a spent request, or lease, is told so"),
-                    _ => {}
-                },
-                Ok(_) => {}
-            }
-            if outcome.replayed.is_some() {
-                self.mark("an answer is repeated");
-            }
-            self.requests.outcome(entry, command, outcome);
-            self.leases.outcome(entry, command, outcome);
+            self.outcome(command, outcome, &applied.events);
         }
         for event in events {
-            self.event(event, entry, now);
+            self.event(event, entry.time, now);
         }
         for settled in &applied.settled {
-            self.leases.settled(entry, &settled.outcome);
+            if let Ok(Done::Granted(grant)) = &settled.outcome.result {
+                self.of_log.deadlines.granted(entry.time, grant);
+                self.of_log.policies.answered(grant.lease_id, entry.time.plus(grant.expires_in_ms));
+            }
+        }
+        let is_expiry = |event: &&Event| {
+            matches!(event.kind, EventKind::Ended { end: End::Expired | End::MaxHold, .. })
+        };
+        if applied.events.iter().filter(is_expiry).count() > SWEEP_OBJECTS_MAX {
+            self.marks.mark("a command finds its resource due and unswept");
         }
     }
 
-    fn event(&mut self, event: &Event, entry: &Entry, now: Real) {
-        match event.kind {
-            EventKind::Granted { token, waited_ms } => {
-                self.tokens.granted(token);
-                self.grants += 1;
-                if waited_ms.is_some() {
-                    self.mark("a lock is handed over");
+    fn event(&mut self, event: &Event, time: ClusterTime, now: Real) {
+        self.grants += u64::from(matches!(event.kind, EventKind::Granted { .. }));
+        self.marks.event(&event.kind);
+        self.tokens.event(&event.kind);
+        let (Some(namespace), Some(resource), Some(lease)) =
+            (&event.namespace, &event.resource, event.lease_hash)
+        else {
+            return;
+        };
+        let place = Place::new(namespace, resource);
+        let change = Change { place: &place, lease, kind: &event.kind, time, now };
+        let OfLog { ledger, deadlines, dead_waits, policies, .. } = &mut self.of_log;
+        self.one_holder.event(ledger, &self.told, &change);
+        order::event(ledger, &change);
+        current_lease::event(ledger, &self.told, &change);
+        dead_waits.event(ledger, &change);
+        deadlines.event(ledger, &self.told, &change);
+        policies.event(deadlines, &change);
+        ledger.enter(&change);
+    }
+
+    fn outcome(&mut self, command: &Command, outcome: &Outcome, events: &[Event]) {
+        let requests = &self.of_log.requests;
+        let is_forgotten = || requests.is_forgotten(command, outcome.time);
+        self.marks.outcome(command, outcome, is_forgotten);
+        if dead_waits::is_too_old(command, outcome.time, outcome) {
+            return;
+        }
+        let Self { of_log, .. } = self;
+        of_log.requests.outcome(command, outcome);
+        of_log.levels.outcome(&command.operation, outcome);
+        of_log.policies.outcome(&of_log.ledger, &command.operation, outcome);
+        match (&command.operation, &outcome.result) {
+            (Operation::Acquire(op), Ok(Done::Granted(grant))) => {
+                self.granted(&op.namespace, outcome.time, grant);
+            }
+            (Operation::Acquire(op), Ok(Done::Waiting(_))) => {
+                let place = Place::new(&op.namespace, &op.resource);
+                let request = ledger::request_key(&op.namespace, &op.request_id);
+                of_log.ledger.asks_again(&place, &request, outcome.time);
+            }
+            (Operation::AcquireAll(op), result) => {
+                let own = events.iter().filter(|event| event.revision == outcome.revision);
+                all_or_none::outcome(op, outcome, own);
+                if let Ok(Done::Granted(grant)) = result {
+                    self.granted(&op.namespace, outcome.time, grant);
                 }
             }
-            EventKind::Ended { end: End::Expired, .. } => self.mark("a lease expires"),
-            EventKind::Ended { end: End::Forced, .. } => self.mark("a lease is ended by force"),
-            EventKind::Ended { end: End::Abandoned, .. } => self.mark("a grant is taken back"),
-            EventKind::WaitEnded { why: Some(WaitEnd::TimedOut), .. } => self.mark("a wait ends"),
-            EventKind::WaitEnded { why: Some(WaitEnd::Deserted), .. } => {
-                self.mark("a wait is deserted");
+            (Operation::Renew(op), Ok(Done::Renewed(renewed))) => {
+                self.renewed(&op.namespace, outcome.time, &op.lease, renewed);
+            }
+            (Operation::RenewMany(op), Ok(Done::RenewedMany(results))) => {
+                assert!(results.len() == op.leases.len(), "one result for each lease");
+                for (lease, result) in op.leases.iter().zip(results) {
+                    if let Ok(renewed) = result {
+                        self.renewed(&op.namespace, outcome.time, lease, renewed);
+                    }
+                }
+            }
+            (Operation::Abandon(op), Ok(Done::Abandoned { .. })) => {
+                let request = ledger::request_key(&op.namespace, &op.request_id);
+                of_log.dead_waits.dies(&request, outcome.time);
             }
             _ => {}
         }
-        self.leases.event(event, entry, now);
     }
 
-    pub(crate) fn wiped(&mut self) {
-        self.leases = Leases::default();
-        self.requests = Requests::default();
+    fn granted(&mut self, namespace: &NamespaceName, time: ClusterTime, grant: &Grant) {
+        let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
+        current_lease::granted(ledger, namespace, grant);
+        deadlines.granted(time, grant);
+        policies.answered(grant.lease_id, time.plus(grant.expires_in_ms));
+    }
+
+    fn renewed(
+        &mut self,
+        namespace: &NamespaceName,
+        time: ClusterTime,
+        lease: &LeaseRef,
+        renewed: &Renewed,
+    ) {
+        let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
+        current_lease::renewed(ledger, namespace, lease, renewed);
+        deadlines.renewed(time, lease.lease_id, renewed);
+        policies.answered(lease.lease_id, time.plus(renewed.expires_in_ms));
+    }
+
+    /// A client is told that it holds.
+    pub(crate) fn relies(&mut self, place: &Place, token: Token, belief: Belief) {
+        deadlines::relies(&self.of_log.ledger, &self.told, place, token);
+        self.told.relies(token, belief);
+    }
+
+    /// A caller is told that its call is certainly not applied.
+    pub(crate) fn refused(&mut self, lease_id: LeaseId) {
+        self.answers.refused(lease_id);
+    }
+
+    /// A node answers.
+    pub(crate) fn answered(&self, outcome: &Outcome) {
+        self.answers.answered(outcome);
+    }
+
+    /// What an entry has decided is there to be told.
+    pub(crate) fn decided(&mut self, applied: Applied, newest: Revision) {
+        self.answers.decided(applied, newest);
+    }
+
+    /// A write has reached its resource.
+    pub(crate) fn wrote(&mut self, write: &Write, is_taken: bool, now: Real) {
+        let ledger = &self.of_log.ledger;
+        let is_zombie = ledger.holders.get(&write.place).is_none_or(|it| it.token != write.token);
+        if is_taken {
+            self.fence.taken(write);
+        } else {
+            self.fence.refused(ledger, &self.told, write, now);
+        }
+        match (is_zombie, is_taken) {
+            (true, true) => self.marks.mark("a zombie writes before its successor does"),
+            (true, false) => {
+                self.marks.mark("without the fence a zombie's write would have landed")
+            }
+            (false, _) => {}
+        }
+    }
+
+    /// The log is another one; what has been granted and written stays so.
+    pub(crate) fn begins_anew(&mut self, of_log: OfLog) {
+        self.of_log = of_log;
+        self.answers.begins_anew();
+    }
+
+    /// A log was put back by hand, and lacks what was granted since: S2 and S3 hold again once an operator has raised
+    /// the floor of tokens.
+    pub(crate) fn forgets_grants(&mut self) {
+        self.one_holder = OneHolder::default();
+        (self.tokens, self.fence) = (Tokens::default(), Fence::default());
     }
 }

@@ -1,16 +1,18 @@
-//! S6: the same request gets the same answer. S7: what was born too long ago is refused, and a request that has
-//! come to an end is never granted.
+//! S6: the same request gets the same answer, refusals included, under whichever leader; an operator's too.
 
+use super::ledger::request_key;
 use sereno_core::{
     command::{Command, Operation},
-    entry::Entry,
     ids::{ClusterTime, LeaseId, Token},
+    names::{NamespaceName, RequestId},
     outcome::{AbandonedWas, Code, Detail, Done, Outcome},
 };
 use std::collections::BTreeMap;
 
-/// A command is refused when its entry is stamped later than this after its birth.
-const BORN_MS: u64 = 30_000;
+/// Clients repeat for less than this, and the memory keeps for longer.
+const REPEATS_MS: u64 = 85_000;
+/// The shortest reply memory.
+const MEMORY_MS: u64 = 90_000;
 
 /// What a request has been answered so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ enum Answer {
     Granted(LeaseId, Token),
     /// Granted once, ended since.
     Ended(Token),
+    /// An operator's, which names this token.
+    Done(Token),
     Refused(Code),
     /// Granted and ended, unseen.
     Gone,
@@ -26,59 +30,63 @@ enum Answer {
     None,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     answers: BTreeMap<String, (Answer, ClusterTime)>,
 }
 
 impl Requests {
-    pub(super) fn outcome(&mut self, entry: &Entry, command: &Command, outcome: &Outcome) {
-        if command.born_at.plus(BORN_MS) < entry.time {
-            let is_refused = matches!(
-                &outcome.result,
-                Err(refusal) if refusal.code == Code::Unavailable && refusal.detail == Detail::BornAt
-            );
-            assert!(
-                is_refused,
-                "S7: a copy that comes over 30 s after its birth is refused: born at {}, now {}: {outcome:?}",
-                command.born_at, entry.time
-            );
-            return;
-        }
+    pub(super) fn outcome(&mut self, command: &Command, outcome: &Outcome) {
+        let answer = || answer_of(outcome);
         match &command.operation {
-            Operation::Acquire(acquire) => {
-                let key = format!("{}:{}", command.caller, acquire.request_id);
-                self.answered(&key, entry.time, answer_of(outcome));
+            Operation::Acquire(op) => {
+                self.answered(request_key(&op.namespace, &op.request_id), outcome.time, answer());
             }
-            Operation::Abandon(abandon) => {
-                let key = format!("{}:{}", command.caller, abandon.request_id);
-                self.abandoned(key, entry.time, outcome);
+            Operation::AcquireAll(op) => {
+                self.answered(request_key(&op.namespace, &op.request_id), outcome.time, answer());
+            }
+            Operation::ForceRelease(op) => {
+                let key = admin_key(&op.namespace, &op.request_id);
+                self.answered(key, outcome.time, answer());
+            }
+            Operation::SetTokenFloor(op) => {
+                let key = format!("admin:{}", op.request_id);
+                self.answered(key, outcome.time, answer());
+            }
+            Operation::Abandon(op) => {
+                self.abandoned(request_key(&op.namespace, &op.request_id), outcome);
             }
             _ => {}
         }
     }
 
-    fn answered(&mut self, key: &str, time: ClusterTime, now: Answer) {
+    /// Whether a command comes for a request that the service may have forgotten.
+    pub(super) fn is_forgotten(&self, command: &Command, time: ClusterTime) -> bool {
+        let Operation::Acquire(op) = &command.operation else { return false };
+        let answered = self.answers.get(&request_key(&op.namespace, &op.request_id));
+        answered.is_some_and(|(_, at)| at.until(time) > MEMORY_MS)
+    }
+
+    fn answered(&mut self, key: String, time: ClusterTime, now: Answer) {
         if now == Answer::None {
             return;
         }
-        let before = self.answers.get(key).copied();
+        let before = self.answers.get(&key).copied();
         let is_same = match before {
             None => true,
-            // Clients repeat for less than the memory keeps; this is far beyond.
-            Some((_, at)) if at.until(time) > 85_000 => true,
+            Some((_, at)) if at.until(time) > REPEATS_MS => true,
             Some((before, _)) => may_follow(before, now),
         };
-        let (before, time) = (before.map(|(before, _)| before), time);
+        let before = before.map(|(before, _)| before);
         assert!(
             is_same,
             "S6: the same request, the same answer: {key} got {before:?}, now {now:?}"
         );
-        self.answers.insert(key.to_owned(), (now, time));
+        self.answers.insert(key, (now, time));
     }
 
     /// From here on it holds nothing and never will (S7).
-    fn abandoned(&mut self, key: String, time: ClusterTime, outcome: &Outcome) {
+    fn abandoned(&mut self, key: String, outcome: &Outcome) {
         let Ok(Done::Abandoned { was }) = &outcome.result else { return };
         let before = self.answers.get(&key).map(|(before, _)| *before);
         let now = match (was, before) {
@@ -90,15 +98,21 @@ impl Requests {
         if let Some(before) = before {
             assert!(may_follow(before, now), "S6: {key} was {before:?}, abandoned it is {now:?}");
         }
-        self.answers.insert(key, (now, time));
+        self.answers.insert(key, (now, outcome.time));
     }
+}
+
+fn admin_key(namespace: &NamespaceName, request_id: &RequestId) -> String {
+    format!("admin:{}", request_key(namespace, request_id))
 }
 
 fn answer_of(outcome: &Outcome) -> Answer {
     match &outcome.result {
         Ok(Done::Granted(grant)) => Answer::Granted(grant.lease_id, grant.holdings[0].1),
         Ok(Done::Waiting(_)) => Answer::Waiting,
-        Ok(other) => panic!("S6: an acquire is not answered with {other:?}"),
+        Ok(Done::ForceReleased { token }) => Answer::Done(*token),
+        Ok(Done::TokenFloorSet { floor }) => Answer::Done(*floor),
+        Ok(other) => panic!("S6: a request is not answered with {other:?}"),
         Err(refusal) => match (refusal.code, &refusal.detail) {
             (Code::LeaseEnded, Detail::Ended { token, .. }) => Answer::Ended(*token),
             (Code::Unavailable | Code::Overloaded, _) => Answer::None,

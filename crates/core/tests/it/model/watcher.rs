@@ -240,7 +240,10 @@ impl Watcher {
             return;
         }
         assert!(same_content, "S6: other content is refused as such");
-        assert!(!called || outcome.replayed.is_some(), "S6: {told:?} is known, and not {outcome:?}");
+        assert!(
+            !called || outcome.replayed.is_some(),
+            "S6: {told:?} is known, and not {outcome:?}"
+        );
         let follows = match (&told.answer, &answer) {
             (before, after) if before == after => {
                 let is_grant = matches!(before, Answer::Granted(..));

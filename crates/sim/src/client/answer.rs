@@ -1,0 +1,155 @@
+//! What reaches a client, and what it makes of it.
+
+use super::{Asking, Holding, Job, Open, hold::own_deadline, words};
+use crate::{
+    clock::MS,
+    event::{Attempt, Seen, ToClient},
+    world::World,
+};
+use sereno_core::outcome::{Code, Done, Grant, Outcome, Refusal, Renewed};
+use sereno_node::{clock::Mono, handle::Reply};
+
+impl World {
+    /// The call that this answers, if it is listened to and about the log of now.
+    fn take_open(&mut self, client: usize, attempt: Attempt) -> Option<Open> {
+        let it = &mut self.clients[client];
+        if it.open.as_ref().is_none_or(|open| open.attempt != attempt) {
+            return None;
+        }
+        if it.open.as_ref().is_some_and(|open| open.log != self.logs) {
+            self.attempt_over(client, false);
+            return None;
+        }
+        it.open.take()
+    }
+
+    pub(super) fn client_takes(&mut self, client: usize, what: ToClient) {
+        match what {
+            ToClient::Wake => {}
+            ToClient::Broken(attempt) => {
+                if self.clients[client].listens(attempt) {
+                    self.attempt_over(client, false);
+                }
+            }
+            ToClient::Reply(attempt, reply) => {
+                let Some(open) = self.take_open(client, attempt) else { return };
+                match reply {
+                    Reply::Decided(outcome) => self.client_told(client, &open, &outcome),
+                    Reply::Undecided(undecided) => {
+                        self.say(|| format!("c{client} <- {undecided:?}"));
+                        self.clients[client].open = Some(open);
+                        self.attempt_over(client, false);
+                    }
+                }
+            }
+            ToClient::Read(attempt, seen) => {
+                let Some(open) = self.take_open(client, attempt) else { return };
+                match seen {
+                    Ok(seen) => self.client_saw(client, &open, seen),
+                    Err(_) => {
+                        self.clients[client].open = Some(open);
+                        self.attempt_over(client, false);
+                    }
+                }
+            }
+            ToClient::Write(write) => self.send_write(write),
+        }
+    }
+
+    fn client_saw(&mut self, client: usize, open: &Open, seen: Seen) {
+        self.truth.checks.answers.read(seen.revision, open.floor);
+        self.reads += 1;
+        if let Job::Reading { place, then, .. } = self.clients[client].job.clone() {
+            self.operator_saw(client, &place, then, seen);
+        }
+    }
+
+    fn client_told(&mut self, client: usize, open: &Open, outcome: &Outcome) {
+        let now = self.mono_of(client);
+        self.answers += 1;
+        self.truth.checks.answers.told(outcome.revision);
+        self.trace.mix(&[3, client as u64, outcome.revision.0]);
+        self.say(|| format!("c{client} <- {}", words::outcome(outcome)));
+        let it = &mut self.clients[client];
+        it.told = Some((outcome.time, now));
+        it.next_at = now;
+        if let Err(refusal) = &outcome.result
+            && refusal.code == Code::Unavailable
+        {
+            // Not applied, not remembered: the same again, born anew.
+            it.told = None;
+            it.next_at = now.plus_ms(200);
+            return;
+        }
+        match (it.job.clone(), &outcome.result) {
+            (Job::Asking(asking), Ok(Done::Granted(grant))) => {
+                let holding = self.granted(&asking, grant, open.sent_at, now);
+                self.client_holds(client, holding);
+            }
+            (Job::Asking(_), Ok(Done::Waiting(_))) => {
+                // Whoever does not have its call held asks again after a while.
+                let pause_ms = self.random.between(20, 1_500);
+                self.clients[client].next_at = now.plus_ms(pause_ms);
+            }
+            (Job::Holding(holding), result) => self.renewed(client, holding, open, result),
+            (Job::Doing { mut operations, until }, _) => {
+                operations.pop();
+                match operations.is_empty() {
+                    true => self.client_rests(client),
+                    false => self.clients[client].job = Job::Doing { operations, until },
+                }
+            }
+            // Decided, one way or the other.
+            _ => self.client_rests(client),
+        }
+    }
+
+    fn granted(&mut self, asking: &Asking, grant: &Grant, sent_at: Mono, now: Mono) -> Holding {
+        let has_waited = asking.wait_ms > 0;
+        let due = Mono(sent_at.0 + asking.ttl_ms * MS / 3);
+        Holding {
+            namespace: asking.namespace.clone(),
+            holdings: grant.holdings.clone(),
+            lease_id: grant.lease_id,
+            ttl_ms: asking.ttl_ms,
+            is_confirmed: !has_waited,
+            deadline: own_deadline(sent_at, grant.expires_in_ms),
+            renew_at: if has_waited { now } else { due },
+            write_at: now.plus_ms(self.random.between(0, 60)),
+            release_at: now.plus_ms(asking.keeps_ms),
+        }
+    }
+
+    fn renewed(
+        &mut self,
+        client: usize,
+        holding: Holding,
+        open: &Open,
+        result: &Result<Done, Refusal>,
+    ) {
+        let results = match result {
+            Ok(Done::Renewed(renewed)) => vec![Some(renewed)],
+            Ok(Done::RenewedMany(results)) => {
+                results.iter().map(|result| result.as_ref().ok()).collect()
+            }
+            _ => vec![None],
+        };
+        let Some(all) = results.into_iter().collect::<Option<Vec<&Renewed>>>() else {
+            self.say(|| format!("c{client} is told that its lease is over"));
+            return self.client_releases(client, &holding);
+        };
+        let is_named = |((_, token), renewed): (&(_, _), &&Renewed)| *token == renewed.token;
+        assert!(
+            holding.holdings.iter().zip(&all).all(is_named),
+            "S4: a renewal is of the lease named: {all:?}"
+        );
+        let left_ms = all.iter().map(|renewed| renewed.expires_in_ms).min().unwrap_or(0);
+        let holding = Holding {
+            is_confirmed: true,
+            deadline: own_deadline(open.sent_at, left_ms).max(holding.deadline),
+            renew_at: Mono(open.sent_at.0 + holding.ttl_ms * MS / 3),
+            ..holding
+        };
+        self.client_holds(client, holding);
+    }
+}
