@@ -9,6 +9,7 @@ use crate::{
     report::print,
     snapshot_impact::{self, SnapshotImpactArgs},
     takeover::{self, TakeoverArgs},
+    upkeep::{self, UpkeepArgs},
 };
 use clap::{Parser, Subcommand};
 
@@ -40,6 +41,8 @@ pub enum Command {
     Memory(MemoryArgs),
     #[allow(missing_docs)]
     Takeover(TakeoverArgs),
+    #[allow(missing_docs)]
+    Upkeep(Box<UpkeepArgs>),
 }
 
 /// Carries a command out and writes its result; false: a bound was missed.
@@ -70,6 +73,11 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
         }
         Command::Takeover(args) => {
             let report = takeover::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Upkeep(args) => {
+            let report = upkeep::run(args).await?;
             print(&report, args.output)?;
             Ok(report.met || !args.check)
         }

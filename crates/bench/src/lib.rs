@@ -14,4 +14,6 @@ pub mod snapshot_impact;
 pub mod stats;
 pub mod takeover;
 pub mod target;
+pub mod upkeep;
 pub mod wire;
+pub mod zones;

@@ -29,6 +29,7 @@ use crate::{
     target::{SerenoTarget, Wording},
 };
 use std::{cell::Cell, collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Instant};
+use tokio::sync::oneshot;
 
 /// Load by a fixed schedule; latency counts from the moment a call was due.
 ///
@@ -103,7 +104,7 @@ pub async fn run(args: &OpenArgs) -> Result<OpenReport, Error> {
         (None, None) => return Err(Error::Usage("--server or --serve is needed".into())),
     };
     let server = served.as_ref().map(|served| served.child.id());
-    let found = measure(&args.settings, address, server).await?;
+    let found = measure(Load { server, ..Load::new(&args.settings, address) }).await?;
     if let Some(served) = served {
         served.child.stop()?;
     }
@@ -124,15 +125,32 @@ fn marks(settings: &Settings) -> Vec<(u64, String)> {
     marks
 }
 
-/// Runs a load. `server`: the process whose CPU time and memory are told.
+/// A load to run.
+#[derive(Debug)]
+pub struct Load<'a> {
+    /// Which.
+    pub settings: &'a Settings,
+    /// On what.
+    pub address: SocketAddr,
+    /// The process whose CPU time and memory are told.
+    pub server: Option<u32>,
+    /// Is told when the first leases are taken and the warm-up begins.
+    pub started: Option<oneshot::Sender<Instant>>,
+}
+
+impl<'a> Load<'a> {
+    /// With nobody to tell, and no process to watch.
+    pub fn new(settings: &'a Settings, address: SocketAddr) -> Self {
+        Self { settings, address, server: None, started: None }
+    }
+}
+
+/// Runs a load.
 ///
 /// # Errors
 /// The server cannot be reached.
-pub async fn measure(
-    settings: &Settings,
-    address: SocketAddr,
-    server: Option<u32>,
-) -> Result<Found, Error> {
+pub async fn measure(load: Load<'_>) -> Result<Found, Error> {
+    let Load { settings, address, server, started } = load;
     let wording = Wording {
         namespace: settings.namespace.clone(),
         owner: "sereno-bench".into(),
@@ -141,7 +159,12 @@ pub async fn measure(
     let target = SerenoTarget::new(address, wording);
     let before = Cell::new(None);
     let on_start = || {
-        before.set(Some((Instant::now(), Cpu::own()?, server.map(Cpu::of).transpose()?)));
+        let now = Instant::now();
+        before.set(Some((now, Cpu::own()?, server.map(Cpu::of).transpose()?)));
+        if let Some(started) = started {
+            // Who asked may have given up meanwhile.
+            let _ = started.send(now);
+        }
         Ok(())
     };
     let (book, held) = load::run(settings, &target, on_start).await?;
