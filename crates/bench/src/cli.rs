@@ -7,6 +7,7 @@ use crate::{
     open::{self, OpenArgs},
     peers::{self, PeersArgs},
     report::print,
+    restart::{self, RestartArgs},
     snapshot_impact::{self, SnapshotImpactArgs},
     takeover::{self, TakeoverArgs},
     upkeep::{self, UpkeepArgs},
@@ -43,6 +44,8 @@ pub enum Command {
     Takeover(TakeoverArgs),
     #[allow(missing_docs)]
     Upkeep(Box<UpkeepArgs>),
+    #[allow(missing_docs)]
+    Restart(RestartArgs),
 }
 
 /// Carries a command out and writes its result; false: a bound was missed.
@@ -78,6 +81,11 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
         }
         Command::Upkeep(args) => {
             let report = upkeep::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Restart(args) => {
+            let report = restart::run(args).await?;
             print(&report, args.output)?;
             Ok(report.met || !args.check)
         }

@@ -10,6 +10,7 @@ pub mod peers;
 pub mod picture;
 pub mod process;
 pub mod report;
+pub mod restart;
 pub mod snapshot_impact;
 pub mod stats;
 pub mod takeover;

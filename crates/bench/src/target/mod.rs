@@ -6,7 +6,7 @@ mod sereno;
 
 pub use answers::{Acquired, LeaseId, Renewals};
 pub use redis::{Redis, RedisTarget};
-pub use sereno::{Ask, Sereno, SerenoTarget, Wording, ask_json};
+pub use sereno::{Ask, Sereno, SerenoTarget, Wording, ask_json, is_ready};
 
 use crate::wire::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,12 +9,13 @@ pub use watch::{Size, Work};
 
 use crate::{
     error::Error,
+    fill::put_namespace,
     open::{self, Load, Phase, Settings},
     process::ServeArgs,
     report::{Machine, Output},
     zones::Zones,
 };
-use sereno_api::Millis;
+use sereno_api::{Millis, Policy};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -109,10 +110,11 @@ async fn measure(
     length: Duration,
 ) -> Result<Measurement, Error> {
     let phase = Phase { name: "measured".into(), length, factor: 1.0 };
+    let address = zones.node(zones.leader().await?).address;
     // Names that the last measurement left held are nobody's here.
     let namespace = format!("upkeep-{:08x}", rand::random::<u32>());
+    put_namespace(address, &namespace, Policy::default()).await?;
     let settings = Settings { phase: vec![phase], namespace, ..args.settings.clone() };
-    let address = zones.node(zones.leader().await?).address;
     let (started, start) = oneshot::channel();
     let load = open::measure(Load { started: Some(started), ..Load::new(&settings, address) });
     let warm_up = Duration::from_millis(settings.warm_up.0);
