@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::{
+    capacity::{self, CapacityArgs},
     closed::{self, ClosedArgs},
     error::Error,
     memory::{self, MemoryArgs},
@@ -46,6 +47,8 @@ pub enum Command {
     Upkeep(Box<UpkeepArgs>),
     #[allow(missing_docs)]
     Restart(RestartArgs),
+    #[allow(missing_docs)]
+    Capacity(CapacityArgs),
 }
 
 /// Carries a command out and writes its result; false: a bound was missed.
@@ -86,6 +89,11 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
         }
         Command::Restart(args) => {
             let report = restart::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Capacity(args) => {
+            let report = capacity::run(args).await?;
             print(&report, args.output)?;
             Ok(report.met || !args.check)
         }

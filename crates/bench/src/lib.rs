@@ -1,5 +1,6 @@
 //! Load on Sereno and on its peers: open loop, closed loop, side by side. Development only.
 
+pub mod capacity;
 pub mod cli;
 pub mod closed;
 pub mod error;

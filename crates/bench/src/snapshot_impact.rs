@@ -136,7 +136,7 @@ async fn measure(
 ) -> Result<Measurement, Error> {
     let served = start(args, folder, snapshots).await?;
     let settings = settings(args);
-    let load = open::measure(Load::new(&settings, served.address));
+    let load = open::measure(Load::new(&settings, vec![served.address]));
     let mut positions = Vec::new();
     let found = tokio::select! {
         found = load => found?,

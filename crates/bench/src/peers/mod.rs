@@ -3,7 +3,7 @@
 mod rounds;
 mod table;
 
-pub use table::{Bound, PeersReport, Row};
+pub use table::{PeersReport, Row};
 
 use crate::{
     error::Error,

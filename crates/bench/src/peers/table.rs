@@ -5,7 +5,7 @@ use super::{
     rounds::{Peer, Sample},
 };
 use crate::{
-    report::{CpuPerCall, Machine},
+    report::{Bound, CpuPerCall, Machine, write_bounds},
     stats::{Operation, Percentiles, median, median_f64, ratio},
 };
 use serde::Serialize;
@@ -33,20 +33,6 @@ pub struct Row {
     pub server_us_per_call: f64,
     /// CPU time of this program by call: median of the rounds.
     pub generator_us_per_call: f64,
-}
-
-/// A figure that DESIGN.md or its issues ask for.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Bound {
-    /// What is compared.
-    pub what: String,
-    /// What was found.
-    pub found: f64,
-    /// What is wanted: at least, or below.
-    pub wanted: String,
-    /// Found as wanted.
-    pub met: bool,
 }
 
 /// The result of `peers`.
@@ -139,12 +125,8 @@ fn bounds(rows: &[Row]) -> Vec<Bound> {
             return;
         };
         let Some(found) = ratio(sqlite.cycles_per_second, other.cycles_per_second) else { return };
-        bounds.push(Bound {
-            what: format!("{} / {}, {clients} clients", Peer::Sqlite.title(), below.title()),
-            found,
-            wanted: format!("≥ {wanted}"),
-            met: found >= wanted,
-        });
+        let what = format!("{} / {}, {clients} clients", Peer::Sqlite.title(), below.title());
+        bounds.push(Bound::at_least(what, found, wanted));
     };
     at_least(64, Peer::Redis, 0.333);
     at_least(256, Peer::Redis, 0.25);
@@ -152,12 +134,8 @@ fn bounds(rows: &[Row]) -> Vec<Bound> {
     at_least(256, Peer::Memory, 0.6);
     if let Some(row) = find(Peer::Sqlite, 1) {
         let slowest = row.acquire.p99_us.max(row.release.p99_us);
-        bounds.push(Bound {
-            what: format!("{}, 1 client, p99 in ms", Peer::Sqlite.title()),
-            found: slowest as f64 / 1e3,
-            wanted: "< 5".into(),
-            met: slowest < 5_000,
-        });
+        let what = format!("{}, 1 client, p99 in ms", Peer::Sqlite.title());
+        bounds.push(Bound::below(what, slowest as f64 / 1e3, 5.0));
     }
     bounds
 }
@@ -179,11 +157,7 @@ impl fmt::Display for PeersReport {
             }
             writeln!(f, "| {server_us_per_call:.1} | {:.1} |", row.generator_us_per_call)?;
         }
-        writeln!(f, "\n| | found | wanted | |\n|---|--:|--:|---|")?;
-        for Bound { what, found, wanted, met } in &self.bounds {
-            let verdict = if *met { "met" } else { "**missed**" };
-            writeln!(f, "| {what} | {found} | {wanted} | {verdict} |")?;
-        }
+        write_bounds(f, &self.bounds)?;
         for row in self.rows.iter().filter(|row| row.not_done > 0) {
             let Row { peer, clients, not_done, .. } = row;
             writeln!(f, "\n{}, {clients} clients: {not_done} calls were not done.", peer.title())?;

@@ -128,7 +128,7 @@ async fn under_load(args: &RestartArgs, zones: &mut Zones) -> Result<Vec<Restart
     };
     tokio::select! {
         restarts = restarts => restarts,
-        found = open::measure(Load::new(&settings, leader)) => {
+        found = open::measure(Load::new(&settings, vec![leader])) => {
             found?;
             Err(Error::Service { call: "load".into(), why: "it ended before the restarts".into() })
         }

@@ -5,7 +5,7 @@ mod report;
 mod watch;
 
 pub use report::{Measurement, UpkeepReport};
-pub use watch::{Size, Work};
+pub use watch::Size;
 
 use crate::{
     error::Error,
@@ -13,7 +13,7 @@ use crate::{
     open::{self, Load, Phase, Settings},
     process::ServeArgs,
     report::{Machine, Output},
-    zones::Zones,
+    zones::{Work, Zones},
 };
 use sereno_api::{Millis, Policy};
 use std::time::Duration;
@@ -116,7 +116,8 @@ async fn measure(
     put_namespace(address, &namespace, Policy::default()).await?;
     let settings = Settings { phase: vec![phase], namespace, ..args.settings.clone() };
     let (started, start) = oneshot::channel();
-    let load = open::measure(Load { started: Some(started), ..Load::new(&settings, address) });
+    let load =
+        open::measure(Load { started: Some(started), ..Load::new(&settings, vec![address]) });
     let warm_up = Duration::from_millis(settings.warm_up.0);
     let (found, watched) = tokio::join!(load, watch::over(zones, start, warm_up, length));
     let (found, (work, sizes)) = (found?, watched?);

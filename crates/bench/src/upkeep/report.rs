@@ -1,10 +1,11 @@
 //! What `upkeep` writes.
 
-use super::{Size, Work};
+use super::Size;
 use crate::{
     open::Found,
     report::Machine,
     stats::{Operation, Percentiles, median, ratio},
+    zones::Work,
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};

@@ -2,8 +2,10 @@
 //! to be killed, paused and started again.
 
 mod scrape;
+mod work;
 
 pub use scrape::{Buckets, Scrape};
+pub use work::{Moment, Work};
 
 use crate::{
     error::Error,
@@ -166,6 +168,19 @@ impl Zones {
                 pause(until).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Kills the member that leads etcd, as a crash would.
+    ///
+    /// # Errors
+    /// No node knows which one leads.
+    pub async fn kill_etcd_leader(&mut self) -> Result<(), Error> {
+        let members = self.status().await?.etcd.map(|etcd| etcd.members).unwrap_or_default();
+        let leads = members.iter().find(|member| member.leads).map(|member| &member.address);
+        let number = self.etcd.endpoints().iter().position(|address| Some(address) == leads);
+        let unknown = || Error::Service { call: "status".into(), why: "which etcd leads?".into() };
+        self.etcd.kill(number.ok_or_else(unknown)?);
         Ok(())
     }
 
