@@ -1,6 +1,6 @@
 //! What is taken in, refused, or given up: calls before their entry.
 
-use super::{CallId, Node, NodeCall, OVERDUE_SCAN_MS, Output, Phase};
+use super::{CallId, Node, NodeCall, OVERDUE_SCAN_MS, Output, Phase, append::InFlight};
 use crate::{
     calls::{OpenCall, Stage},
     clock::Mono,
@@ -102,12 +102,13 @@ impl Node {
         Ok(())
     }
 
-    /// All cluster time that was ever told comes from entries that a leader has applied: a later one was told by
-    /// another log.
+    /// All cluster time that was ever told comes from entries that a node has applied: a later one was told by another
+    /// log. A standby may read the entry in flight before its leader hears that it has landed.
     fn born_at(&self, given: Option<ClusterTime>) -> Result<ClusterTime, Undecided> {
         let now = self.state.time();
+        let told = self.in_flight.as_ref().map_or(now, InFlight::time);
         match given {
-            Some(given) if given > now => {
+            Some(given) if given > now.max(told) => {
                 let rule = format!("lies ahead of this log, whose cluster time is {now} ms");
                 Err(Undecided::Invalid(Invalid::new("bornAt", rule)))
             }

@@ -47,6 +47,13 @@ pub(super) struct InFlight {
     resend_ms: u64,
 }
 
+impl InFlight {
+    /// What the log's time is once it has landed.
+    pub(super) fn time(&self) -> ClusterTime {
+        self.entry.time
+    }
+}
+
 impl Node {
     pub(super) fn next_append_at(&self) -> Mono {
         let clock = self.stamps.expect("a leader has stamped its announce").cluster;
