@@ -128,6 +128,11 @@ impl Cluster {
         self.members[member].resume();
     }
 
+    /// Of the members that run.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.members.iter().filter_map(Member::process_id).collect()
+    }
+
     /// `host:port` of each member, for clients.
     pub fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(Member::client_address).collect()

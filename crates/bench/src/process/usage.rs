@@ -24,6 +24,17 @@ impl Cpu {
         Ok(parse_stat(&text).unwrap_or_default())
     }
 
+    /// Of several processes together.
+    ///
+    /// # Errors
+    /// One is not there.
+    pub fn of_all(processes: &[u32]) -> Result<Self, Error> {
+        processes.iter().try_fold(Self::default(), |sum, process| {
+            let cpu = Self::of(*process)?;
+            Ok(Self { user: sum.user + cpu.user, system: sum.system + cpu.system })
+        })
+    }
+
     /// Of this process.
     ///
     /// # Errors

@@ -171,17 +171,37 @@ impl Zones {
         Ok(())
     }
 
+    /// `host:port` of the member that leads etcd.
+    ///
+    /// # Errors
+    /// No node knows which one leads, for a minute.
+    pub async fn etcd_leader(&self) -> Result<String, Error> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            // A node asks each few seconds.
+            let members = self.status().await?.etcd.map(|etcd| etcd.members).unwrap_or_default();
+            if let Some(member) = members.into_iter().find(|member| member.leads) {
+                return Ok(member.address);
+            }
+            pause(until).await?;
+        }
+    }
+
     /// Kills the member that leads etcd, as a crash would.
     ///
     /// # Errors
     /// No node knows which one leads.
     pub async fn kill_etcd_leader(&mut self) -> Result<(), Error> {
-        let members = self.status().await?.etcd.map(|etcd| etcd.members).unwrap_or_default();
-        let leads = members.iter().find(|member| member.leads).map(|member| &member.address);
-        let number = self.etcd.endpoints().iter().position(|address| Some(address) == leads);
-        let unknown = || Error::Service { call: "status".into(), why: "which etcd leads?".into() };
-        self.etcd.kill(number.ok_or_else(unknown)?);
+        let leader = self.etcd_leader().await?;
+        let number = self.etcd.endpoints().iter().position(|address| *address == leader);
+        self.etcd.kill(number.expect("it is one of the members"));
         Ok(())
+    }
+
+    /// Of all nodes and members that run.
+    pub fn process_ids(&self) -> Vec<u32> {
+        let nodes = self.running().map(|(_, node)| node.child.id());
+        nodes.chain(self.etcd.process_ids()).collect()
     }
 
     /// What the first node that answers says of itself.
