@@ -104,3 +104,27 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn options_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        let Command::Takeover(args) = parse("bench takeover --pause --check").unwrap().command
+        else {
+            panic!("takeover")
+        };
+        assert_eq!(args.pause, Some(sereno_api::Millis(10_000)));
+        let Command::Open(args) =
+            parse("bench open --server http://a:1,http://b:2").unwrap().command
+        else {
+            panic!("open")
+        };
+        assert_eq!(args.server, ["http://a:1", "http://b:2"]);
+        assert!(parse("bench open").is_err() && parse("bench peers --peers etcd").is_err());
+    }
+}

@@ -116,7 +116,7 @@ fn settings(args: &CapacityArgs) -> Settings {
         warm_up: Millis(WARM_UP.as_millis() as u64),
         phase: vec![
             phase("steady", length),
-            phase("takeover", TAKEOVER),
+            phase("takeover", BEFORE + TAKEOVER),
             phase("degraded", length),
         ],
         connections: CONNECTIONS,

@@ -107,9 +107,9 @@ fn bounds(steady: Option<&Board>, degraded: Option<&Board>, takeover_seconds: u6
 impl fmt::Display for CapacityReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { machine, load_after, commits_per_second, takeover_seconds, .. } = self;
-        write!(
+        writeln!(
             f,
-            "{machine}load {load_after:.2} after it; {commits_per_second} commits/s offered\n"
+            "{machine}load {load_after:.2} after it; {commits_per_second} commits/s offered"
         )?;
         for PhaseReport { name, seconds, operations, .. } in &self.phases {
             writeln!(f, "\n{name}: {seconds} s")?;
@@ -178,6 +178,6 @@ mod tests {
         let (calm, slow) = (board(49, Verdict::Done), board(199, Verdict::Done));
         assert_eq!(met(&calm, &slow, 10), [true; 5]);
         assert_eq!(met(&slow, &calm, 11), [true, false, false, true, true]);
-        assert_eq!(met(&board(1, Verdict::Dropped), &board(201, Verdict::Unknown), 0)[0], false);
+        assert!(!met(&board(1, Verdict::Dropped), &board(201, Verdict::Unknown), 0)[0]);
     }
 }

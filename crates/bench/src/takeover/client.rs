@@ -38,7 +38,8 @@ impl Client {
         let begun = Instant::now();
         for address in addresses.iter().cycle() {
             let name = self.fresh_name();
-            if let Ok(Ok(grant)) = timeout(ATTEMPT, acquire(*address, &name)).await {
+            let ask = acquire_once(*address, &name, rand::random());
+            if let Ok(Ok(grant)) = timeout(ATTEMPT, ask).await {
                 return Ok((begun.elapsed().as_millis() as u64, grant));
             }
             if begun.elapsed() > PATIENCE {
@@ -51,9 +52,26 @@ impl Client {
     }
 }
 
-/// Asks a node for a lock, once.
+/// Asks a node for a lock until it is granted, or refused because somebody holds it: the same request each time, as every
+/// client does that is told that the outcome is unknown.
 pub(super) async fn acquire(address: SocketAddr, resource: &str) -> Result<Granted, Error> {
-    let id: u128 = rand::random();
+    let (begun, id) = (Instant::now(), rand::random());
+    loop {
+        match acquire_once(address, resource, id).await {
+            Err(error) if begun.elapsed() < PATIENCE && !is_locked(&error) => {
+                tokio::time::sleep(BETWEEN).await;
+            }
+            decided => return decided,
+        }
+    }
+}
+
+/// Whether it was refused because somebody holds it.
+pub(super) fn is_locked(error: &Error) -> bool {
+    matches!(error, Error::Service { why, .. } if why.contains("\"code\":\"LOCKED\""))
+}
+
+async fn acquire_once(address: SocketAddr, resource: &str, id: u128) -> Result<Granted, Error> {
     let body = format!(
         r#"{{"resource":"{resource}","requestId":"{id:032x}","owner":"bench","leaseTtl":"{LEASE_TTL}"}}"#
     );
@@ -65,4 +83,16 @@ pub(super) async fn holds(address: SocketAddr, grant: &Granted) -> Result<bool, 
     let path = format!("/v1/locks/{}", grant.resource);
     let lock: Lock = ask_json(address, "GET", &path, b"").await?;
     Ok(lock.holder.is_some_and(|holder| holder.fencing_token == grant.fencing_token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lock_that_is_held_is_not_asked_for_again() {
+        let error = |why: &str| Error::Service { call: "acquire".into(), why: why.into() };
+        assert!(is_locked(&error(r#"409 {"status":409,"code":"LOCKED","detail":"held"}"#)));
+        assert!(!is_locked(&error(r#"504 {"code":"UNKNOWN_OUTCOME","detail":"not LOCKED"}"#)));
+    }
 }

@@ -1,6 +1,6 @@
 //! One leader stopped and resumed, and whether every promise held meanwhile.
 
-use super::client::{Client, acquire, holds};
+use super::client::{Client, acquire, holds, is_locked};
 use crate::{error::Error, zones::Zones};
 use serde::Serialize;
 use sereno_api::{Granted, Role};
@@ -75,7 +75,7 @@ pub(super) async fn try_once(
         stepped_down_ms,
         acknowledged: grants.len(),
         lost: count_lost(old, &grants).await? + count_lost(others[0], &grants).await?,
-        double: [from_old, taken, again].iter().filter(|answer| answer.is_ok()).count(),
+        double: count_granted([from_old, taken, again])?,
         tokens_fell: !tokens_rise(&grants),
     };
     Ok((away_ms, resumed))
@@ -100,6 +100,19 @@ async fn count_lost(address: SocketAddr, grants: &[Granted]) -> Result<usize, Er
         lost += usize::from(!holds(address, grant).await?);
     }
     Ok(lost)
+}
+
+/// What somebody else held; every answer but a refusal for that reason is a fault of the run.
+fn count_granted(answers: [Result<Granted, Error>; 3]) -> Result<usize, Error> {
+    let mut granted = 0;
+    for answer in answers {
+        match answer {
+            Ok(_) => granted += 1,
+            Err(error) if is_locked(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(granted)
 }
 
 /// In the order in which they were acknowledged.
