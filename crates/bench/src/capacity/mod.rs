@@ -8,7 +8,7 @@ use crate::{
     error::Error,
     open::{self, Load, Phase, Settings},
     picture,
-    process::ServeArgs,
+    process::{Scheduled, ServeArgs},
     report::{Machine, Output},
     zones::{Moment, Work, Zones},
 };
@@ -96,12 +96,12 @@ pub async fn run(args: &CapacityArgs) -> Result<CapacityReport, Error> {
     let addresses = leader_first(&zones).await?;
     let (started, start) = oneshot::channel();
     let load = open::measure(Load { started: Some(started), ..Load::new(&settings, addresses) });
-    let (found, work) = tokio::join!(load, go_through(&mut zones, start, args.seconds));
-    let (found, work) = (found?, work?);
+    let (found, did) = tokio::join!(load, go_through(&mut zones, start, args.seconds));
+    let (found, did) = (found?, did?);
     if let Some(path) = &args.picture {
         picture::draw(path, &found.timeline, &marks(args.seconds))?;
     }
-    Ok(CapacityReport::new(machine, args, found, work))
+    Ok(CapacityReport::new(machine, args, found, did))
 }
 
 fn settings(args: &CapacityArgs) -> Settings {
@@ -138,27 +138,47 @@ fn fault_at(seconds: u64) -> Duration {
     WARM_UP + Duration::from_secs(seconds) + BEFORE
 }
 
-/// Kills at the right moment; tells what upkeep there was in the steady and in the degraded phase.
+/// What nodes and etcd did in one phase.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Did {
+    /// Upkeep and appends.
+    #[serde(flatten)]
+    pub work: Work,
+    /// How much of the machine all of them had, and how long they waited for it.
+    pub scheduled: Scheduled,
+}
+
+/// Kills at the right moment; tells what was done in the steady and in the degraded phase.
 async fn go_through(
     zones: &mut Zones,
     start: oneshot::Receiver<Instant>,
     seconds: u64,
-) -> Result<[Work; 2], Error> {
+) -> Result<[Did; 2], Error> {
     let Ok(start) = start.await else { return Ok(Default::default()) }; // The load tells why.
     let until = |at: Duration| tokio::time::sleep_until((start + at).into());
     let fault = fault_at(seconds);
     let leader = zones.leader().await?;
     until(WARM_UP).await;
-    let steady = Moment::of(zones).await?;
+    let before = look(zones).await?;
     until(fault - BEFORE).await;
-    let steady = Moment::of(zones).await?.since(&steady);
+    let steady = since(look(zones).await?, &before, seconds);
     until(fault).await;
     zones.kill_etcd_leader().await?;
     zones.kill(leader);
     until(fault + TAKEOVER).await;
-    let degraded = Moment::of(zones).await?;
+    let before = look(zones).await?;
     until(fault + TAKEOVER + Duration::from_secs(seconds)).await;
-    Ok([steady, Moment::of(zones).await?.since(&degraded)])
+    Ok([steady, since(look(zones).await?, &before, seconds)])
+}
+
+async fn look(zones: &Zones) -> Result<(Moment, Scheduled), Error> {
+    Ok((Moment::of(zones).await?, Scheduled::of_all(&zones.process_ids())))
+}
+
+fn since(now: (Moment, Scheduled), before: &(Moment, Scheduled), seconds: u64) -> Did {
+    let scheduled = now.1.since(before.1, seconds as f64);
+    Did { work: now.0.since(&before.0), scheduled }
 }
 
 /// For the picture.

@@ -1,8 +1,9 @@
 //! What `capacity` writes.
 
-use super::{CapacityArgs, TAKEOVER, fault_at};
+use super::{CapacityArgs, Did, TAKEOVER, fault_at};
 use crate::{
     open::{Found, PhaseReport},
+    process::Scheduled,
     report::{Bound, Machine, write_board, write_bounds},
     stats::{Board, Operation, Percentiles, Point, Timeline},
     zones::Work,
@@ -27,8 +28,8 @@ pub struct CapacityReport {
     pub load_after: f64,
     /// Steady, takeover, degraded.
     pub phases: Vec<PhaseReport>,
-    /// Upkeep in the steady and in the degraded phase.
-    pub work: [Work; 2],
+    /// What nodes and etcd did in the steady and in the degraded phase.
+    pub did: [Did; 2],
     /// Commits offered a second: acquires, releases and renewed leases.
     pub commits_per_second: f64,
     /// From the kill until no second had an acquire p99 of 200 ms any more.
@@ -48,12 +49,7 @@ pub struct CapacityReport {
 }
 
 impl CapacityReport {
-    pub(super) fn new(
-        machine: Machine,
-        args: &CapacityArgs,
-        found: Found,
-        work: [Work; 2],
-    ) -> Self {
+    pub(super) fn new(machine: Machine, args: &CapacityArgs, found: Found, did: [Did; 2]) -> Self {
         let points = found.timeline.points(Operation::Acquire);
         let takeover_seconds = until_calm(&points, fault_at(args.seconds).as_secs());
         let board = |index: usize| found.phases.get(index).map(|phase| &phase.operations);
@@ -64,7 +60,7 @@ impl CapacityReport {
             load_after: Machine::look().load_before,
             commits_per_second: (2.0 * args.acquires + args.active as f64 / 10.0).round(),
             takeover_seconds,
-            work,
+            did,
             lost_leases: found.lost,
             generator_lag: found.lag,
             generator_cores: found.generator_cores,
@@ -120,13 +116,18 @@ impl fmt::Display for CapacityReport {
             "\nfelt for {takeover_seconds} s after the kill; leases lost {:?}",
             self.lost_leases
         )?;
-        for (name, work) in ["steady", "degraded"].iter().zip(&self.work) {
+        for (name, Did { work, scheduled }) in ["steady", "degraded"].iter().zip(&self.did) {
             let Work { snapshots, trims, compacted_keys, commands, entries, .. } = work;
             writeln!(
                 f,
                 "{name}: {commands} commands in {entries} entries; {snapshots} snapshots, {trims} trims, \
                  {compacted_keys} keys compacted; append p50 {} µs, p99 {} µs",
                 work.append_p50_us, work.append_p99_us
+            )?;
+            let Scheduled { ran, waited } = scheduled;
+            writeln!(
+                f,
+                "{name}: nodes and etcd ran on {ran} cores; their threads waited {waited} s a second for one"
             )?;
         }
         let lag = self.generator_lag;
