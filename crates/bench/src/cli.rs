@@ -1,14 +1,17 @@
 //! The command line.
 
 use crate::{
+    capacity::{self, CapacityArgs},
     closed::{self, ClosedArgs},
     error::Error,
     memory::{self, MemoryArgs},
     open::{self, OpenArgs},
     peers::{self, PeersArgs},
     report::print,
+    restart::{self, RestartArgs},
     snapshot_impact::{self, SnapshotImpactArgs},
     takeover::{self, TakeoverArgs},
+    upkeep::{self, UpkeepArgs},
 };
 use clap::{Parser, Subcommand};
 
@@ -40,6 +43,12 @@ pub enum Command {
     Memory(MemoryArgs),
     #[allow(missing_docs)]
     Takeover(TakeoverArgs),
+    #[allow(missing_docs)]
+    Upkeep(Box<UpkeepArgs>),
+    #[allow(missing_docs)]
+    Restart(RestartArgs),
+    #[allow(missing_docs)]
+    Capacity(CapacityArgs),
 }
 
 /// Carries a command out and writes its result; false: a bound was missed.
@@ -73,10 +82,49 @@ pub async fn run(cli: &Cli) -> Result<bool, Error> {
             print(&report, args.output)?;
             Ok(report.met || !args.check)
         }
+        Command::Upkeep(args) => {
+            let report = upkeep::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Restart(args) => {
+            let report = restart::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
+        Command::Capacity(args) => {
+            let report = capacity::run(args).await?;
+            print(&report, args.output)?;
+            Ok(report.met || !args.check)
+        }
         Command::Memory(args) => {
             let report = memory::run(args).await?;
             print(&report, args.output)?;
             Ok(report.met || !args.check)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn options_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        let Command::Takeover(args) = parse("bench takeover --pause --check").unwrap().command
+        else {
+            panic!("takeover")
+        };
+        assert_eq!(args.pause, Some(sereno_api::Millis(10_000)));
+        let Command::Open(args) =
+            parse("bench open --server http://a:1,http://b:2").unwrap().command
+        else {
+            panic!("open")
+        };
+        assert_eq!(args.server, ["http://a:1", "http://b:2"]);
+        assert!(parse("bench open").is_err() && parse("bench peers --peers etcd").is_err());
     }
 }

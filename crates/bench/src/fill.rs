@@ -61,11 +61,7 @@ pub async fn fill(address: SocketAddr, size: Fill) -> Result<(), Error> {
     let memory =
         ReplyMemory { refusals: Some(REMEMBERED), endings: Some(REMEMBERED), records: None };
     let policy = Policy { reply_memory: Some(memory), ..Policy::default() };
-    let request = PutNamespaceRequest { expected_version: 0, policy, born_at: None };
-    let body = serde_json::to_vec(&request).map_err(std::io::Error::from);
-    let body = body.map_err(Error::io("write a request"))?;
-    let path = format!("/v1/namespaces/{NAMESPACE}");
-    let _: NamespacePut = ask_json(address, "PUT", &path, &body).await?;
+    put_namespace(address, NAMESPACE, policy).await?;
     let wording = Wording { namespace: NAMESPACE.into(), owner: "filler".into(), lease_ttl: TTL };
     let target = SerenoTarget::new(address, wording);
     let (next, ids) = (Rc::new(Cell::new(0)), Rc::new(RequestIds::default()));
@@ -88,6 +84,19 @@ pub async fn fill(address: SocketAddr, size: Fill) -> Result<(), Error> {
             Ok(())
         })
         .await
+}
+
+/// Makes a namespace that does not exist yet.
+///
+/// # Errors
+/// It does, or the server refuses it.
+pub async fn put_namespace(address: SocketAddr, name: &str, policy: Policy) -> Result<(), Error> {
+    let request = PutNamespaceRequest { expected_version: 0, policy, born_at: None };
+    let body = serde_json::to_vec(&request).map_err(std::io::Error::from);
+    let body = body.map_err(Error::io("write a request"))?;
+    let path = format!("/v1/namespaces/{name}");
+    let _: NamespacePut = ask_json(address, "PUT", &path, &body).await?;
+    Ok(())
 }
 
 /// What request number `index` locks, and whether it keeps the lease.

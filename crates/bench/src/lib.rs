@@ -1,5 +1,6 @@
 //! Load on Sereno and on its peers: open loop, closed loop, side by side. Development only.
 
+pub mod capacity;
 pub mod cli;
 pub mod closed;
 pub mod error;
@@ -10,8 +11,11 @@ pub mod peers;
 pub mod picture;
 pub mod process;
 pub mod report;
+pub mod restart;
 pub mod snapshot_impact;
 pub mod stats;
 pub mod takeover;
 pub mod target;
+pub mod upkeep;
 pub mod wire;
+pub mod zones;

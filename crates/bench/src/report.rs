@@ -106,6 +106,55 @@ impl fmt::Display for CpuPerCall {
     }
 }
 
+/// A figure that DESIGN.md or its issues ask for.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bound {
+    /// What is compared.
+    pub what: String,
+    /// What was found.
+    pub found: f64,
+    /// What is wanted: at least, or below.
+    pub wanted: String,
+    /// Found as wanted.
+    pub met: bool,
+}
+
+impl Bound {
+    /// Below a number.
+    pub fn below(what: impl Into<String>, found: f64, wanted: f64) -> Self {
+        let (what, met) = (what.into(), found < wanted);
+        Self { what, found: round(found), wanted: format!("< {wanted}"), met }
+    }
+
+    /// At most a number.
+    pub fn at_most(what: impl Into<String>, found: f64, wanted: f64) -> Self {
+        let (what, met) = (what.into(), found <= wanted);
+        Self { what, found: round(found), wanted: format!("≤ {wanted}"), met }
+    }
+
+    /// At least a number.
+    pub fn at_least(what: impl Into<String>, found: f64, wanted: f64) -> Self {
+        let (what, met) = (what.into(), found >= wanted);
+        Self { what, found: round(found), wanted: format!("≥ {wanted}"), met }
+    }
+}
+
+/// To three decimals.
+fn round(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
+}
+
+/// A table of bounds, in Markdown.
+pub fn write_bounds(f: &mut fmt::Formatter<'_>, bounds: &[Bound]) -> fmt::Result {
+    writeln!(f, "\n| | found | wanted | |\n|---|--:|--:|---|")?;
+    for Bound { what, found, wanted, met } in bounds {
+        let verdict = if *met { "met" } else { "**missed**" };
+        writeln!(f, "| {what} | {found} | {wanted} | {verdict} |")?;
+    }
+    Ok(())
+}
+
 /// A table of all operations that occurred.
 pub fn write_board(f: &mut fmt::Formatter<'_>, board: &Board) -> fmt::Result {
     writeln!(

@@ -3,7 +3,7 @@
 use crate::{
     error::Error,
     fill::{Fill, fill},
-    open::{self, Found, Phase, Settings},
+    open::{self, Found, Load, Phase, Settings},
     process::{Engine, ServeArgs, Served},
     report::{Machine, Output},
     stats::{Operation, Percentiles, median, ratio},
@@ -136,7 +136,7 @@ async fn measure(
 ) -> Result<Measurement, Error> {
     let served = start(args, folder, snapshots).await?;
     let settings = settings(args);
-    let load = open::measure(&settings, served.address, None);
+    let load = open::measure(Load::new(&settings, vec![served.address]));
     let mut positions = Vec::new();
     let found = tokio::select! {
         found = load => found?,
@@ -198,14 +198,7 @@ impl Measurement {
             let of = |operation| phase.operations.of(operation);
             measurement.acquire = of(Operation::Acquire).latency.percentiles();
             measurement.release = of(Operation::Release).latency.percentiles();
-            for (operation, figures) in phase.operations.occurred() {
-                let name = operation.name();
-                let codes = figures.refused.iter().map(|(code, count)| (*code, *count));
-                let more = [("unknown", figures.unknown), ("dropped", figures.dropped)];
-                for (why, count) in codes.chain(more).filter(|(_, count)| *count > 0) {
-                    measurement.not_done.insert(format!("{name}: {why}"), count);
-                }
-            }
+            measurement.not_done.extend(phase.operations.not_done());
         }
         measurement
     }

@@ -30,9 +30,9 @@ async fn redis_takes_and_gives_back_locks() {
         threads: 2,
         seed: 1,
     };
-    let own = measure(&target, &plan, Some(child.id())).unwrap();
+    let own = measure(&target, &plan, &[child.id()]).unwrap();
     assert!(own.cycles > 0);
-    let shared = measure(&target, &Plan { resources: Some(1), ..plan }, None).unwrap();
+    let shared = measure(&target, &Plan { resources: Some(1), ..plan }, &[]).unwrap();
     child.stop().unwrap();
     for operation in [Operation::Acquire, Operation::Release] {
         let figures = own.board.of(operation);

@@ -81,7 +81,7 @@ fn only_their_own_crates_know_the_world() {
         ("hyper", &["sereno-server", "sereno-client", "sereno-bench"]),
         ("reqwest", &["sereno-client"]),
         ("rusqlite", &["sereno-log"]),
-        ("etcd-client", &["sereno-log"]),
+        ("etcd-client", &["sereno-log", "sereno-bench"]),
         ("tonic", &["sereno-log"]),
         (
             "rand",

@@ -128,12 +128,9 @@ impl Cluster {
         self.members[member].resume();
     }
 
-    /// The process of a member.
-    ///
-    /// # Panics
-    /// When it was killed and not started again.
-    pub fn process(&self, member: usize) -> u32 {
-        self.members[member].process().expect("the member runs")
+    /// Of the members that run.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.members.iter().filter_map(Member::process_id).collect()
     }
 
     /// `host:port` of each member, for clients.

@@ -20,6 +20,10 @@ impl Member {
         format!("127.0.0.1:{}", self.client_port)
     }
 
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
     pub(crate) fn peer_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.peer_port)
     }
@@ -47,10 +51,6 @@ impl Member {
             let _ = child.kill();
             let _ = child.wait();
         }
-    }
-
-    pub(crate) fn process(&self) -> Option<u32> {
-        self.process.as_ref().map(Child::id)
     }
 
     pub(crate) fn pause(&self) {

@@ -155,18 +155,19 @@ pub async fn run(args: &ClosedArgs) -> Result<ClosedReport, Error> {
         lease_ttl: args.ttl,
     };
     let target = Target::Sereno(SerenoTarget::new(address, wording));
-    let measured = measure(&target, &plan, served.as_ref().map(|served| served.child.id()))?;
+    let servers: Vec<u32> = served.iter().map(|served| served.child.id()).collect();
+    let measured = measure(&target, &plan, &servers)?;
     if let Some(served) = served {
         served.child.stop()?;
     }
     Ok(ClosedReport::new(machine, args, measured))
 }
 
-/// Runs the loop and blocks until it has ended. `server`: the process whose CPU time is told.
+/// Runs the loop and blocks until it has ended. `servers`: the processes whose CPU time is told.
 ///
 /// # Errors
 /// The clients cannot connect.
-pub fn measure(target: &Target, plan: &Plan, server: Option<u32>) -> Result<Measured, Error> {
+pub fn measure(target: &Target, plan: &Plan, servers: &[u32]) -> Result<Measured, Error> {
     if plan.clients == 0 || plan.threads == 0 || plan.window.is_zero() || plan.resources == Some(0)
     {
         return Err(Error::Usage(
@@ -189,8 +190,7 @@ pub fn measure(target: &Target, plan: &Plan, server: Option<u32>) -> Result<Meas
         let running: Vec<_> = jobs.map(|job| scope.spawn(move || worker::run(job))).collect();
         connected.wait();
         started.wait();
-        let cpu_used =
-            || -> Result<_, Error> { Ok((Cpu::own()?, server.map(Cpu::of).transpose()?)) };
+        let cpu_used = || -> Result<_, Error> { Ok((Cpu::own()?, Cpu::of_all(servers)?)) };
         let (mut before, mut after) = (Ok(Default::default()), Ok(Default::default()));
         if !failed.load(Ordering::SeqCst) {
             std::thread::sleep(plan.warm_up);
@@ -212,7 +212,7 @@ pub fn measure(target: &Target, plan: &Plan, server: Option<u32>) -> Result<Meas
             cycles: counts.cycles,
             board: counts.board,
             window: plan.window,
-            server_cpu: before.1.zip(after.1).map(|(from, to)| cpu(from, to)),
+            server_cpu: (!servers.is_empty()).then(|| cpu(before.1, after.1)),
             generator_cpu: cpu(before.0, after.0),
         })
     })

@@ -3,19 +3,16 @@
 use super::{
     book::Mark,
     holdings::{Holding, Id},
+    line::{Line, within},
     names::Name,
     pool::Shared,
     settings::duration,
 };
 use crate::{
     stats::Verdict,
-    target::{Acquired, Ask, LeaseId, Released, Sereno},
-    wire::Fault,
+    target::{Acquired, Ask, LeaseId, Released},
 };
-use std::{
-    future::Future,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// What to do.
@@ -51,34 +48,27 @@ enum Ended {
 use Ended::{Answered, Broken};
 
 /// Carries a call out; gives the connection back if another call can be sent on it.
-pub(super) async fn perform(
-    shared: &Shared,
-    connection: Option<Sereno>,
-    call: Call,
-) -> Option<Sereno> {
+pub(super) async fn perform(shared: &Shared, line: Option<Line>, call: Call) -> Option<Line> {
     let Call { job, mark } = call;
-    let connection = match connection {
-        Some(connection) => Some(connection),
-        None => {
-            let target = shared.world().target.clone();
-            answer(shared.limit(), Sereno::connect(&target)).await
-        }
+    let line = match line {
+        Some(line) => Some(line),
+        None => Line::open(shared).await,
     };
-    let Some(mut connection) = connection else {
+    let Some(mut line) = line else {
         shared.world().undo(job);
         shared.world().book.count(mark, Verdict::Refused("NOT_CONNECTED"), Instant::now());
         return None;
     };
     shared.world().book.sent(mark, Instant::now());
     let ended = match job {
-        Job::Acquire { name } => acquire(shared, &mut connection, name).await,
+        Job::Acquire { name } => acquire(shared, &mut line, name).await,
         Job::Wait { name, cancel_after: None } => {
             let request_id = shared.world().ids.next();
-            wait(shared, &mut connection, name, request_id, mark).await
+            wait(shared, &mut line, name, request_id, mark).await
         }
         Job::Wait { name, cancel_after: Some(patience) } => {
             let request_id = shared.world().ids.next();
-            let waiting = wait(shared, &mut connection, name, request_id, mark);
+            let waiting = wait(shared, &mut line, name, request_id, mark);
             match timeout(patience, waiting).await {
                 Ok(ended) => ended,
                 Err(_) => {
@@ -87,32 +77,26 @@ pub(super) async fn perform(
                 }
             }
         }
-        Job::Release { holding } => release(shared, &mut connection, holding).await,
-        Job::Renew { leases } => renew(shared, &mut connection, leases).await,
-        Job::Abandon { name, request_id } => {
-            abandon(shared, &mut connection, name, request_id).await
-        }
+        Job::Release { holding } => release(shared, &mut line, holding).await,
+        Job::Renew { leases } => renew(shared, &mut line, leases).await,
+        Job::Abandon { name, request_id } => abandon(shared, &mut line, name, request_id).await,
     };
-    let (verdict, connection) = match ended {
-        Answered(verdict) => (verdict, (!connection.is_closing()).then_some(connection)),
+    let (verdict, line) = match ended {
+        Answered(verdict) => (verdict, line.is_good().then_some(line)),
         Broken(verdict) => (verdict, None),
     };
     shared.world().book.count(mark, verdict, Instant::now());
-    connection
+    line
 }
 
-/// The answer, if there is one in time.
-async fn answer<T>(limit: Duration, call: impl Future<Output = Result<T, Fault>>) -> Option<T> {
-    timeout(limit, call).await.ok()?.ok()
-}
-
-async fn acquire(shared: &Shared, connection: &mut Sereno, name: Name) -> Ended {
+async fn acquire(shared: &Shared, line: &mut Line, name: Name) -> Ended {
     let (resource, request_id) = {
         let world = shared.world();
         (world.names.text(name).to_owned(), world.ids.next())
     };
     let ask = Ask { resource: &resource, request_id: &request_id, wait: None };
-    let found = answer(shared.limit(), connection.acquire(&ask)).await;
+    let asking = line.ask(shared, async |connection| connection.acquire(&ask).await);
+    let found = within(shared.limit(), asking).await;
     let (mut world, now) = (shared.world(), Instant::now());
     match found {
         Some(Acquired::Granted(lease)) => {
@@ -141,7 +125,7 @@ async fn acquire(shared: &Shared, connection: &mut Sereno, name: Name) -> Ended 
 
 async fn wait(
     shared: &Shared,
-    connection: &mut Sereno,
+    line: &mut Line,
     name: Name,
     request_id: LeaseId,
     mark: Mark,
@@ -153,13 +137,13 @@ async fn wait(
     let ask = Ask { resource: &resource, request_id: &request_id, wait: Some(wait) };
     let asking = async {
         loop {
-            match connection.acquire(&ask).await? {
+            match line.ask(shared, async |connection| connection.acquire(&ask).await).await? {
                 Acquired::Waiting => {}
-                found => return Ok(found),
+                found => return Some(found),
             }
         }
     };
-    let found = answer(shared.limit() + duration(wait), asking).await;
+    let found = within(shared.limit() + duration(wait), asking).await;
     let (mut world, now) = (shared.world(), Instant::now());
     match found {
         Some(Acquired::Granted(lease)) => {
@@ -182,7 +166,7 @@ async fn wait(
     }
 }
 
-async fn release(shared: &Shared, connection: &mut Sereno, holding: Holding) -> Ended {
+async fn release(shared: &Shared, line: &mut Line, holding: Holding) -> Ended {
     let Holding { name, lease, wanted, .. } = holding;
     let resource = {
         let mut world = shared.world();
@@ -191,7 +175,8 @@ async fn release(shared: &Shared, connection: &mut Sereno, holding: Holding) -> 
         }
         world.names.text(name).to_owned()
     };
-    let found = answer(shared.limit(), connection.release(&resource, &lease)).await;
+    let asking = line.ask(shared, async |connection| connection.release(&resource, &lease).await);
+    let found = within(shared.limit(), asking).await;
     let (mut world, now) = (shared.world(), Instant::now());
     match found {
         Some(Released::Done) => {
@@ -217,18 +202,17 @@ async fn release(shared: &Shared, connection: &mut Sereno, holding: Holding) -> 
     }
 }
 
-async fn renew(
-    shared: &Shared,
-    connection: &mut Sereno,
-    leases: Vec<(Id, Name, LeaseId)>,
-) -> Ended {
+async fn renew(shared: &Shared, line: &mut Line, leases: Vec<(Id, Name, LeaseId)>) -> Ended {
     let (texts, many) = {
         let world = shared.world();
         let text = |(_, name, _): &(Id, Name, LeaseId)| world.names.text(*name).to_owned();
         (leases.iter().map(text).collect::<Vec<_>>(), world.settings.renew_batch > 1)
     };
-    let asked = texts.iter().zip(&leases).map(|(text, (_, _, lease))| (text.as_str(), lease));
-    let found = answer(shared.limit(), connection.renew(asked, many)).await;
+    let asking = line.ask(shared, async |connection| {
+        let asked = texts.iter().zip(&leases).map(|(text, (_, _, lease))| (text.as_str(), lease));
+        connection.renew(asked, many).await
+    });
+    let found = within(shared.limit(), asking).await;
     let mut world = shared.world();
     match found {
         Some(results) => {
@@ -245,13 +229,9 @@ async fn renew(
     }
 }
 
-async fn abandon(
-    shared: &Shared,
-    connection: &mut Sereno,
-    name: Name,
-    request_id: LeaseId,
-) -> Ended {
-    let found = answer(shared.limit(), connection.abandon(&request_id)).await;
+async fn abandon(shared: &Shared, line: &mut Line, name: Name, request_id: LeaseId) -> Ended {
+    let asking = line.ask(shared, async |connection| connection.abandon(&request_id).await);
+    let found = within(shared.limit(), asking).await;
     let mut world = shared.world();
     match found {
         Some(None) => {

@@ -25,13 +25,13 @@ const YIELD_AFTER: u32 = 32;
 /// Runs a load to its end; `on_start` is called when the leases are taken and the agenda begins.
 pub(super) async fn run(
     settings: &Settings,
-    target: &SerenoTarget,
+    servers: Vec<SerenoTarget>,
     on_start: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(Book, usize), Error> {
     let phases = settings.phases();
     let book = Book::new(Instant::now(), phases.len());
     let rng = SmallRng::seed_from_u64(settings.seed);
-    let shared = Shared::new(World::new(settings.clone(), target.clone(), rng, book));
+    let shared = Shared::new(World::new(settings.clone(), servers, rng, book));
     let local = LocalSet::new();
     let load = async {
         standing::take(&shared).await?;

@@ -5,6 +5,7 @@ mod alarm;
 mod book;
 mod calls;
 mod holdings;
+mod line;
 mod load;
 mod names;
 mod phase;
@@ -29,6 +30,7 @@ use crate::{
     target::{SerenoTarget, Wording},
 };
 use std::{cell::Cell, collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Instant};
+use tokio::sync::oneshot;
 
 /// Load by a fixed schedule; latency counts from the moment a call was due.
 ///
@@ -37,9 +39,16 @@ use std::{cell::Cell, collections::BTreeMap, net::SocketAddr, path::PathBuf, tim
 /// dying. Reports, by phase and operation: offered, done, dropped, unknown, refused by code, and percentiles.
 #[derive(Clone, Debug, clap::Args)]
 pub struct OpenArgs {
-    /// A server that runs already.
-    #[arg(long, value_name = "URL", conflicts_with = "serve", required_unless_present = "serve")]
-    pub server: Option<String>,
+    /// A server that runs already; several, with commas: the first is asked, and another one, with the same request,
+    /// when that does not answer.
+    #[arg(
+        long,
+        value_name = "URL",
+        value_delimiter = ',',
+        conflicts_with = "serve",
+        required_unless_present = "serve"
+    )]
+    pub server: Vec<String>,
 
     /// Start a server for this run, with this log.
     #[arg(long, value_enum)]
@@ -97,13 +106,12 @@ pub async fn run(args: &OpenArgs) -> Result<OpenReport, Error> {
         Some(engine) => Some(args.serve_args.serve(engine, folder.path(), &[]).await?),
         None => None,
     };
-    let address = match (&served, &args.server) {
-        (Some(served), _) => served.address,
-        (None, Some(url)) => resolve(url)?,
-        (None, None) => return Err(Error::Usage("--server or --serve is needed".into())),
+    let addresses = match &served {
+        Some(served) => vec![served.address],
+        None => args.server.iter().map(|url| resolve(url)).collect::<Result<_, _>>()?,
     };
     let server = served.as_ref().map(|served| served.child.id());
-    let found = measure(&args.settings, address, server).await?;
+    let found = measure(Load { server, ..Load::new(&args.settings, addresses) }).await?;
     if let Some(served) = served {
         served.child.stop()?;
     }
@@ -124,27 +132,50 @@ fn marks(settings: &Settings) -> Vec<(u64, String)> {
     marks
 }
 
-/// Runs a load. `server`: the process whose CPU time and memory are told.
+/// A load to run.
+#[derive(Debug)]
+pub struct Load<'a> {
+    /// Which.
+    pub settings: &'a Settings,
+    /// On these: the first is asked, and another one, with the same request, when that does not answer.
+    pub addresses: Vec<SocketAddr>,
+    /// The process whose CPU time and memory are told.
+    pub server: Option<u32>,
+    /// Is told when the first leases are taken and the warm-up begins.
+    pub started: Option<oneshot::Sender<Instant>>,
+}
+
+impl<'a> Load<'a> {
+    /// With nobody to tell, and no process to watch.
+    pub fn new(settings: &'a Settings, addresses: Vec<SocketAddr>) -> Self {
+        Self { settings, addresses, server: None, started: None }
+    }
+}
+
+/// Runs a load.
 ///
 /// # Errors
 /// The server cannot be reached.
-pub async fn measure(
-    settings: &Settings,
-    address: SocketAddr,
-    server: Option<u32>,
-) -> Result<Found, Error> {
+pub async fn measure(load: Load<'_>) -> Result<Found, Error> {
+    let Load { settings, addresses, server, started } = load;
     let wording = Wording {
         namespace: settings.namespace.clone(),
         owner: "sereno-bench".into(),
         lease_ttl: settings.ttl,
     };
-    let target = SerenoTarget::new(address, wording);
+    let target = |address| SerenoTarget::new(address, wording.clone());
+    let servers = addresses.into_iter().map(target).collect();
     let before = Cell::new(None);
     let on_start = || {
-        before.set(Some((Instant::now(), Cpu::own()?, server.map(Cpu::of).transpose()?)));
+        let now = Instant::now();
+        before.set(Some((now, Cpu::own()?, server.map(Cpu::of).transpose()?)));
+        if let Some(started) = started {
+            // Who asked may have given up meanwhile.
+            let _ = started.send(now);
+        }
         Ok(())
     };
-    let (book, held) = load::run(settings, &target, on_start).await?;
+    let (book, held) = load::run(settings, servers, on_start).await?;
     let (start, own, theirs) = before.get().unwrap_or((Instant::now(), Cpu::default(), None));
     let elapsed = start.elapsed().as_secs_f64().max(1e-9);
     let cores = |cpu: Cpu| (cpu.total().as_secs_f64() / elapsed * 100.0).round() / 100.0;

@@ -3,13 +3,14 @@
 use super::{
     book::Mark,
     calls::{Call, Job, perform},
+    line::Line,
     names::Name,
     settings::duration,
     world::World,
 };
 use crate::{
     stats::{Operation, Verdict},
-    target::{LeaseId, Sereno},
+    target::LeaseId,
 };
 use std::{
     cell::{RefCell, RefMut},
@@ -43,18 +44,18 @@ impl Shared {
     pub(super) fn submit(&self, call: Call) {
         let mut world = self.world();
         world.book.offer(call.mark);
-        let connection = world.idle_connection();
-        if connection.is_none() && world.connections >= world.settings.connections {
+        let line = world.idle_line();
+        if line.is_none() && world.connections >= world.settings.connections {
             world.queue.push_back(call);
             return;
         }
-        if connection.is_none() {
+        if line.is_none() {
             world.connections += 1;
         }
         world.running += 1;
         drop(world);
         let shared = self.clone();
-        tokio::task::spawn_local(async move { shared.carry_on(connection, call).await });
+        tokio::task::spawn_local(async move { shared.carry_on(line, call).await });
     }
 
     /// Takes back a request: due now, for nobody planned it.
@@ -64,16 +65,16 @@ impl Shared {
     }
 
     /// A call, and then those that wait for a connection.
-    async fn carry_on(self, mut connection: Option<Sereno>, mut call: Call) {
+    async fn carry_on(self, mut line: Option<Line>, mut call: Call) {
         loop {
-            connection = perform(&self, connection, call).await;
+            line = perform(&self, line, call).await;
             let mut world = self.world();
             match world.next_queued(Instant::now()) {
                 Some(next) => call = next,
                 None => {
                     world.running -= 1;
-                    match connection {
-                        Some(connection) => world.idle.push((connection, Instant::now())),
+                    match line {
+                        Some(line) => world.idle.push((line, Instant::now())),
                         None => world.connections -= 1,
                     }
                     return;
@@ -85,10 +86,10 @@ impl Shared {
 
 impl World {
     /// The connection that was used last, for it is the least likely to be closed.
-    fn idle_connection(&mut self) -> Option<Sereno> {
-        while let Some((connection, since)) = self.idle.pop() {
-            if since.elapsed() < LOOK_AFTER || connection.is_usable() {
-                return Some(connection);
+    fn idle_line(&mut self) -> Option<Line> {
+        while let Some((line, since)) = self.idle.pop() {
+            if since.elapsed() < LOOK_AFTER || line.is_usable() {
+                return Some(line);
             }
             self.connections -= 1;
         }

@@ -14,7 +14,7 @@ const CLIENTS: usize = 64;
 pub(super) async fn take(shared: &Shared) -> Result<(), Error> {
     let (active, target) = {
         let world = shared.world();
-        (world.settings.active, world.target.clone())
+        (world.settings.active, world.server().1)
     };
     let began = Instant::now();
     let clients: Vec<_> = (0..CLIENTS.min(active))
@@ -70,7 +70,7 @@ async fn take_some(shared: &Shared, target: &SerenoTarget, active: usize) -> Res
 
 /// Releases what is still held, so that the next load finds free names. What cannot be released ends by itself.
 pub(super) async fn give_back(shared: &Shared) {
-    let target = shared.world().target.clone();
+    let target = shared.world().server().1;
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let (shared, target) = (shared.clone(), target.clone());

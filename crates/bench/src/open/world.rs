@@ -4,12 +4,13 @@ use super::{
     book::{Book, Mark},
     calls::Call,
     holdings::{Holdings, Id},
+    line::Line,
     names::{Name, Names},
     settings::{Settings, duration},
 };
 use crate::{
     stats::{Operation, Verdict},
-    target::{LeaseId, RequestIds, Sereno, SerenoTarget},
+    target::{LeaseId, RequestIds, SerenoTarget},
 };
 use rand::{RngExt, rngs::SmallRng};
 use std::{
@@ -24,14 +25,16 @@ const BURIED: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct World {
     pub settings: Settings,
-    pub target: SerenoTarget,
+    servers: Vec<SerenoTarget>,
+    /// The one that is asked at present.
+    current: usize,
     pub ids: RequestIds,
     pub rng: SmallRng,
     pub names: Names,
     pub holdings: Holdings,
     pub book: Book,
     /// Connections without a call, and since when.
-    pub idle: Vec<(Sereno, Instant)>,
+    pub idle: Vec<(Line, Instant)>,
     /// Connections that are open or being opened.
     pub connections: usize,
     /// Calls that found no free connection.
@@ -43,7 +46,12 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(settings: Settings, target: SerenoTarget, rng: SmallRng, book: Book) -> Self {
+    pub(super) fn new(
+        settings: Settings,
+        servers: Vec<SerenoTarget>,
+        rng: SmallRng,
+        book: Book,
+    ) -> Self {
         Self {
             names: Names::new(settings.resources),
             holdings: Holdings::default(),
@@ -54,9 +62,27 @@ impl World {
             running: 0,
             handing_over: HashMap::new(),
             settings,
-            target,
+            servers,
+            current: 0,
             rng,
             book,
+        }
+    }
+
+    /// The server that is asked at present, and its number.
+    pub(super) fn server(&self) -> (usize, SerenoTarget) {
+        (self.current, self.servers[self.current].clone())
+    }
+
+    /// Whether there is another.
+    pub(super) fn has_others(&self) -> bool {
+        self.servers.len() > 1
+    }
+
+    /// The next one is asked from now on, unless somebody has seen to that already.
+    pub(super) fn pass_over(&mut self, server: usize) {
+        if self.current == server {
+            self.current = (server + 1) % self.servers.len();
         }
     }
 

@@ -1,9 +1,12 @@
-//! The same closed loop on Sereno and on Redis, one after the other on one machine, in alternation.
+//! The same closed loop on Sereno, on Redis and on etcd's own locks, one after the other on one machine, in alternation.
 
 mod rounds;
 mod table;
+mod waiting;
 
-pub use table::{Bound, PeersReport, Row};
+pub use rounds::Peer;
+pub use table::{PeersReport, Row};
+pub use waiting::Wait;
 
 use crate::{
     error::Error,
@@ -13,17 +16,28 @@ use crate::{
 use sereno_api::Millis;
 use std::path::PathBuf;
 
-/// Sereno and Redis side by side: the same closed loop, one after the other on this machine.
+/// Sereno, Redis and etcd's own locks side by side: the same closed loop, one after the other on this machine.
 ///
 /// Measured are Sereno with its durable log, the same door and node over a log in memory, and Redis made as
 /// durable (`appendonly yes`, `appendfsync always`, `save ""`) with `SET NX PX` and the compare-and-delete script.
-/// Each round begins with another of the three and gives each a fresh server and folder; the table shows the
-/// medians of the rounds. Redis has to be installed (Debian: redis-server); the run starts and stops its own.
+/// Each round begins with another of the three and gives each a fresh server and folder. On three members of etcd,
+/// the same for all: three nodes of Sereno, and etcd's v3 Lock service with one lease for each client and with a
+/// fresh lease for each lock. The table shows the medians of the rounds. Then hand-overs with many waiting, and how long
+/// it takes until a dead holder's lock is the next one's. Debian: redis-server, etcd-server and etcd-client; the run
+/// starts and stops its own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PeersArgs {
     /// Numbers of clients.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 64, 256], value_name = "N,N")]
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256], value_name = "N,N")]
     pub clients: Vec<usize>,
+
+    /// What is compared.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Peer::ALL, value_name = "PEER,PEER")]
+    pub peers: Vec<Peer>,
+
+    /// Numbers of those who wait for one name, in the measurement of hand-overs; 0: no such measurement.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 100, 1_000], value_name = "N,N")]
+    pub waiters: Vec<usize>,
 
     /// How often each is measured.
     #[arg(long, default_value_t = 3)]
@@ -71,13 +85,17 @@ pub struct PeersArgs {
 /// # Errors
 /// A server is missing, does not come up, or cannot be reached.
 pub async fn run(args: &PeersArgs) -> Result<PeersReport, Error> {
-    if args.rounds == 0 || args.clients.is_empty() {
-        return Err(Error::Usage("--rounds and --clients must be at least 1".into()));
+    let mut args = args.clone();
+    args.waiters.retain(|waiters| *waiters > 0);
+    let args = &args;
+    if args.rounds == 0 || args.clients.is_empty() || args.peers.is_empty() {
+        return Err(Error::Usage("--rounds, --clients and --peers must be at least 1".into()));
     }
     let machine = Machine::look();
     let mut samples = Vec::new();
     for round in 0..args.rounds {
         rounds::run(args, round, &mut samples).await?;
     }
-    Ok(PeersReport::new(machine, args, &samples))
+    let waits = waiting::run(args).await?;
+    Ok(PeersReport::new(machine, args, &samples, waits))
 }

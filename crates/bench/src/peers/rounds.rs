@@ -1,31 +1,49 @@
-//! One round: each peer with a fresh server, each number of clients after the other.
+//! One round: each peer with a fresh server, each number of clients after the other. Those on etcd share one.
 
 use super::PeersArgs;
 use crate::{
     closed::{self, Measured, Plan},
     error::Error,
     process::{Child, Engine, start_redis},
-    target::{RedisTarget, SerenoTarget, Target, Wording},
+    target::{EtcdTarget, Leases, RedisTarget, SerenoTarget, Target, Wording},
+    zones::Zones,
 };
+use sereno_api::Millis;
 use std::{path::Path, time::Duration};
 
 /// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
 pub enum Peer {
-    /// Sereno, durable.
+    /// Sereno, durable on one machine.
     #[serde(rename = "sereno-sqlite")]
+    #[value(name = "sereno-sqlite")]
     Sqlite,
     /// Sereno's door and node without a disk.
     #[serde(rename = "sereno-memory")]
+    #[value(name = "sereno-memory")]
     Memory,
     /// Redis, durable.
     #[serde(rename = "redis")]
+    #[value(name = "redis")]
     Redis,
+    /// Three nodes of Sereno over three members of etcd.
+    #[serde(rename = "sereno-etcd")]
+    #[value(name = "sereno-etcd")]
+    Zones,
+    /// etcd's own locks on the same members, a lease for each client.
+    #[serde(rename = "etcd-lock-shared-lease")]
+    #[value(name = "etcd-lock-shared-lease")]
+    EtcdShared,
+    /// The same, a fresh lease for each lock.
+    #[serde(rename = "etcd-lock-lease-per-lock")]
+    #[value(name = "etcd-lock-lease-per-lock")]
+    EtcdPerLock,
 }
 
 impl Peer {
     /// Each.
-    pub const ALL: [Self; 3] = [Self::Sqlite, Self::Memory, Self::Redis];
+    pub const ALL: [Self; 6] =
+        [Self::Sqlite, Self::Memory, Self::Redis, Self::Zones, Self::EtcdShared, Self::EtcdPerLock];
 
     /// For people.
     pub fn title(self) -> &'static str {
@@ -33,7 +51,15 @@ impl Peer {
             Self::Sqlite => "Sereno, sqlite",
             Self::Memory => "Sereno, memory log",
             Self::Redis => "Redis, appendfsync always",
+            Self::Zones => "Sereno, etcd",
+            Self::EtcdShared => "etcd lock, shared lease",
+            Self::EtcdPerLock => "etcd lock, lease per lock",
         }
+    }
+
+    /// Whether it needs three members of etcd.
+    pub(super) fn is_on_etcd(self) -> bool {
+        matches!(self, Self::Zones | Self::EtcdShared | Self::EtcdPerLock)
     }
 }
 
@@ -51,42 +77,97 @@ pub(super) async fn run(
     samples: &mut Vec<Sample>,
 ) -> Result<(), Error> {
     let first = (args.seed as usize).wrapping_add(round);
-    for offset in 0..Peer::ALL.len() {
-        let peer = Peer::ALL[first.wrapping_add(offset) % Peer::ALL.len()];
+    let (on_etcd, alone): (Vec<Peer>, Vec<Peer>) =
+        args.peers.iter().partition(|peer| peer.is_on_etcd());
+    for peer in rotated(alone, first) {
         let folder = args.serve_args.folder()?;
         let (child, target) = start(args, peer, folder.path()).await?;
-        for &clients in &args.clients {
-            let plan = Plan {
-                clients,
-                warm_up: Duration::from_secs(args.warm_up),
-                window: Duration::from_secs(args.seconds),
-                resources: None,
-                wait: None,
-                threads: args.threads,
-                seed: args.seed,
-            };
-            let measured = closed::measure(&target, &plan, Some(child.id()))?;
-            let (title, rate) = (peer.title(), measured.cycles_per_second());
-            eprintln!("round {}: {title}, {clients} clients: {rate:.0} cycles/s", round + 1);
-            samples.push(Sample { peer, clients, measured });
-        }
+        measure(args, round, peer, &target, &[child.id()], samples)?;
         child.stop()?;
+    }
+    if on_etcd.is_empty() {
+        return Ok(());
+    }
+    let zones = Zones::start(&args.serve_args, &[]).await?;
+    for peer in rotated(on_etcd, first) {
+        let target = target(&zones, peer, args.ttl).await?;
+        let servers = match peer {
+            Peer::Zones => zones.process_ids(),
+            _ => zones.etcd.process_ids(),
+        };
+        measure(args, round, peer, &target, &servers, samples)?;
+    }
+    Ok(())
+}
+
+/// Each round begins with another one.
+fn rotated(mut peers: Vec<Peer>, first: usize) -> Vec<Peer> {
+    let by = first % peers.len().max(1);
+    peers.rotate_left(by);
+    peers
+}
+
+fn measure(
+    args: &PeersArgs,
+    round: usize,
+    peer: Peer,
+    target: &Target,
+    servers: &[u32],
+    samples: &mut Vec<Sample>,
+) -> Result<(), Error> {
+    for &clients in &args.clients {
+        let plan = Plan {
+            clients,
+            warm_up: Duration::from_secs(args.warm_up),
+            window: Duration::from_secs(args.seconds),
+            resources: None,
+            wait: None,
+            threads: args.threads,
+            seed: args.seed,
+        };
+        let measured = closed::measure(target, &plan, servers)?;
+        let (title, rate) = (peer.title(), measured.cycles_per_second());
+        eprintln!("round {}: {title}, {clients} clients: {rate:.0} cycles/s", round + 1);
+        samples.push(Sample { peer, clients, measured });
     }
     Ok(())
 }
 
 async fn start(args: &PeersArgs, peer: Peer, folder: &Path) -> Result<(Child, Target), Error> {
-    let engine = match peer {
-        Peer::Sqlite => Engine::Sqlite,
-        Peer::Memory => Engine::Memory,
-        Peer::Redis => {
-            let (child, address) = start_redis(&args.redis_server, folder).await?;
-            let target = RedisTarget::prepare(address, args.ttl.0).await?;
-            return Ok((child, Target::Redis(target)));
-        }
-    };
+    if peer == Peer::Redis {
+        let (child, address) = start_redis(&args.redis_server, folder).await?;
+        let target = RedisTarget::prepare(address, args.ttl.0).await?;
+        return Ok((child, Target::Redis(target)));
+    }
+    let engine = if peer == Peer::Sqlite { Engine::Sqlite } else { Engine::Memory };
     let served = args.serve_args.serve(engine, folder, &[]).await?;
-    let wording =
-        Wording { namespace: "default".into(), owner: "sereno-bench".into(), lease_ttl: args.ttl };
-    Ok((served.child, Target::Sereno(SerenoTarget::new(served.address, wording))))
+    let target = SerenoTarget::new(served.address, wording(args.ttl));
+    Ok((served.child, Target::Sereno(target)))
+}
+
+fn wording(lease_ttl: Millis) -> Wording {
+    Wording { namespace: "default".into(), owner: "sereno-bench".into(), lease_ttl }
+}
+
+/// A peer on etcd: whoever leads is asked, of the nodes or of the members.
+pub(super) async fn target(zones: &Zones, peer: Peer, ttl: Millis) -> Result<Target, Error> {
+    if peer == Peer::Zones {
+        let leader = zones.node(zones.leader().await?).address;
+        return Ok(Target::Sereno(SerenoTarget::new(leader, wording(ttl))));
+    }
+    let leases = if peer == Peer::EtcdShared { Leases::Shared } else { Leases::PerLock };
+    let endpoint = zones.etcd_leader().await?;
+    Ok(Target::Etcd(EtcdTarget { endpoint, leases, ttl_seconds: ttl.0.div_ceil(1_000) as i64 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_begins_with_another_peer() {
+        let firsts = [0, 1, 2, 3].map(|round| rotated(Peer::ALL[..3].to_vec(), round)[0]);
+        assert_eq!(firsts, [Peer::Sqlite, Peer::Memory, Peer::Redis, Peer::Sqlite]);
+        assert!(rotated(Vec::new(), 7).is_empty());
+    }
 }

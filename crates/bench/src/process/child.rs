@@ -85,14 +85,29 @@ impl Child {
         Error::Child { program: self.program, why: format!("{ended}\n{last}") }
     }
 
+    /// Stops it where it stands: it keeps its connections and answers nothing.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a paused one go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// To one that has ended by itself: nothing.
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(id, signal);
+        }
+    }
+
     /// Asks it to end (TERM) and waits for that; kills it if it takes too long.
     ///
     /// # Errors
     /// It took too long, or ended with an error.
     pub fn stop(mut self) -> Result<(), Error> {
-        if let Some(id) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(id, Signal::TERM);
-        }
+        self.signal(Signal::TERM);
         let until = Instant::now() + STOP_TIMEOUT;
         loop {
             match self

@@ -8,4 +8,4 @@ mod usage;
 pub use child::Child;
 pub use redis::start_redis;
 pub use sereno::{Engine, ServeArgs, Served, find_sereno, resolve};
-pub use usage::{Cpu, Memory};
+pub use usage::{Cpu, Memory, Scheduled};

@@ -24,6 +24,17 @@ impl Cpu {
         Ok(parse_stat(&text).unwrap_or_default())
     }
 
+    /// Of several processes together.
+    ///
+    /// # Errors
+    /// One is not there.
+    pub fn of_all(processes: &[u32]) -> Result<Self, Error> {
+        processes.iter().try_fold(Self::default(), |sum, process| {
+            let cpu = Self::of(*process)?;
+            Ok(Self { user: sum.user + cpu.user, system: sum.system + cpu.system })
+        })
+    }
+
     /// Of this process.
     ///
     /// # Errors
@@ -55,6 +66,47 @@ fn parse_stat(text: &str) -> Option<Cpu> {
         Some(Duration::from_micros(count * 1_000_000 / ticks.max(1)))
     };
     Some(Cpu { user: next()?, system: next()? })
+}
+
+/// How long threads ran, and how long they could have but had no core: the part that belongs to the neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scheduled {
+    /// Seconds; by second of a run, cores.
+    pub ran: f64,
+    /// Likewise, all threads together.
+    pub waited: f64,
+}
+
+impl Scheduled {
+    /// Of several processes together; a thread that has ended counts no more.
+    pub fn of_all(processes: &[u32]) -> Self {
+        let tasks = processes.iter().flat_map(|process| {
+            std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten()
+        });
+        let texts =
+            tasks.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+        texts.filter_map(|text| parse_schedstat(&text)).fold(Self::default(), |sum, one| Self {
+            ran: sum.ran + one.ran,
+            waited: sum.waited + one.waited,
+        })
+    }
+
+    /// By second, since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self, seconds: f64) -> Self {
+        let per_second = |more: f64| (more / seconds.max(1e-9) * 100.0).round() / 100.0;
+        Self {
+            ran: per_second(self.ran - earlier.ran),
+            waited: per_second(self.waited - earlier.waited),
+        }
+    }
+}
+
+/// Nanoseconds run, nanoseconds waited, and how often.
+fn parse_schedstat(text: &str) -> Option<Scheduled> {
+    let mut seconds = text.split_whitespace().map(|word| word.parse::<f64>().map(|ns| ns / 1e9));
+    Some(Scheduled { ran: seconds.next()?.ok()?, waited: seconds.next()?.ok()? })
 }
 
 /// Resident memory of a process.
@@ -98,6 +150,15 @@ mod tests {
         assert_eq!(cpu.user, cpu.system * 5);
         let later = Cpu { user: cpu.user * 2, system: cpu.system };
         assert_eq!(later.since(cpu), Cpu { user: cpu.user, system: Duration::ZERO });
+    }
+
+    #[test]
+    fn what_a_thread_had_to_wait_is_told_by_second() {
+        let earlier = parse_schedstat("1000000000 500000000 7\n").unwrap();
+        assert_eq!(earlier, Scheduled { ran: 1.0, waited: 0.5 });
+        let later = Scheduled { ran: 3.0, waited: 4.5 };
+        assert_eq!(later.since(earlier, 4.0), Scheduled { ran: 0.5, waited: 1.0 });
+        assert_eq!(parse_schedstat("1"), None);
     }
 
     #[test]

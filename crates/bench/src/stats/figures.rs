@@ -173,6 +173,19 @@ impl Board {
         all.filter(|(_, figures)| figures.offered > 0)
     }
 
+    /// What was refused, unknown or dropped: how many by operation and reason.
+    pub fn not_done(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for (operation, figures) in self.occurred() {
+            let codes = figures.refused.iter().map(|(code, count)| (*code, *count));
+            let more = [("unknown", figures.unknown), ("dropped", figures.dropped)];
+            for (why, count) in codes.chain(more).filter(|(_, count)| *count > 0) {
+                all.insert(format!("{}: {why}", operation.name()), count);
+            }
+        }
+        all
+    }
+
     /// Adds all of another's.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
@@ -242,6 +255,15 @@ mod tests {
                 "latency": {"count": 2, "p50Us": 500, "p95Us": 500, "p99Us": 500, "p999Us": 500, "maxUs": 500},
             }})
         );
+    }
+
+    #[test]
+    fn what_was_not_done_is_told_by_reason() {
+        let mut board = Board::default();
+        *board.of_mut(Operation::Release) = figures();
+        let told: Vec<_> = board.not_done().into_iter().collect();
+        let wanted = ["release: LOCKED", "release: dropped", "release: unknown"];
+        assert_eq!(told, wanted.map(|what| (what.to_owned(), 1)));
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! What is measured: Sereno over HTTP, Redis over RESP. One client is one connection with one call in flight.
+//! What is measured: Sereno over HTTP, Redis over RESP, etcd's locks over gRPC. One client is one connection with one call in flight.
 
 mod answers;
+mod etcd;
 mod redis;
 mod sereno;
 
 pub use answers::{Acquired, LeaseId, Renewals};
+pub use etcd::{Etcd, EtcdTarget, Leases};
 pub use redis::{Redis, RedisTarget};
-pub use sereno::{Ask, Sereno, SerenoTarget, Wording, ask_json};
+pub use sereno::{Ask, Sereno, SerenoTarget, Wording, ask_json, is_ready};
 
 use crate::wire::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +20,8 @@ pub enum Target {
     Sereno(SerenoTarget),
     /// A Redis server.
     Redis(RedisTarget),
+    /// A member of etcd.
+    Etcd(EtcdTarget),
 }
 
 /// One client that takes and gives back locks.
@@ -27,6 +31,8 @@ pub enum Client {
     Sereno(Box<Sereno>),
     /// On Redis.
     Redis(Box<Redis>),
+    /// On etcd.
+    Etcd(Box<Etcd>),
 }
 
 impl Target {
@@ -38,6 +44,7 @@ impl Target {
         Ok(match self {
             Self::Sereno(target) => Client::Sereno(Box::new(Sereno::connect(target).await?)),
             Self::Redis(target) => Client::Redis(Box::new(Redis::connect(target).await?)),
+            Self::Etcd(target) => Client::Etcd(Box::new(Etcd::connect(target).await?)),
         })
     }
 }
@@ -51,6 +58,7 @@ impl Client {
         match self {
             Self::Sereno(client) => client.acquire(ask).await,
             Self::Redis(client) => client.acquire(ask).await,
+            Self::Etcd(client) => client.acquire(ask).await,
         }
     }
 
@@ -62,6 +70,7 @@ impl Client {
         match self {
             Self::Sereno(client) => client.release(resource, lease).await,
             Self::Redis(client) => client.release(resource, lease).await,
+            Self::Etcd(client) => client.release().await,
         }
     }
 }

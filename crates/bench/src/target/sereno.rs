@@ -270,6 +270,13 @@ pub async fn ask_json<T: serde::de::DeserializeOwned>(
     serde_json::from_slice(body).map_err(|error| failed(error.to_string()))
 }
 
+/// Whether `/readyz` says so.
+pub async fn is_ready(address: SocketAddr) -> bool {
+    let Ok(mut link) = Link::connect(address).await else { return false };
+    Head::new("GET", "/readyz", &address.to_string()).write(&mut link.output, b"");
+    link.exchange::<Http>().await.is_ok_and(|answer| answer.status == 200)
+}
+
 fn set(field: &mut String, value: &str) {
     field.clear();
     field.push_str(value);

@@ -81,8 +81,8 @@ fn write_secret(path: &Path) -> Result<(), Failure> {
 fn tell(dir: &Path, etcd: &Cluster, nodes: &[Node]) -> Result<(), Failure> {
     let urls: Vec<_> = nodes.iter().map(|node| node.url.as_str()).collect();
     let mut text = format!("folder      {}\n", dir.display());
-    for (index, endpoint) in etcd.endpoints().iter().enumerate() {
-        text += &format!("etcd {index}      {endpoint}  (process {})\n", etcd.process(index));
+    for (endpoint, process) in etcd.endpoints().iter().zip(etcd.process_ids()) {
+        text += &format!("etcd        {endpoint}  (process {process})\n");
     }
     for node in nodes {
         text += &format!("{:11} {}  (process {})\n", node.zone, node.url, node.child.id());

@@ -61,13 +61,17 @@ pub struct Args {
     #[arg(long, env = "SERENO_ETCD_KEY", value_name = "FILE", hide_env_values = true)]
     pub etcd_key: Option<PathBuf>,
 
-    /// Have etcd forget its history of more than five minutes. An etcd that nobody compacts fills up and stops; say
+    /// Have etcd forget its history older than --etcd-history. An etcd that nobody compacts fills up and stops; say
     /// false where somebody else does it. [default: true]
     #[arg(
         long, env = "SERENO_ETCD_COMPACT", value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_missing_value = "true", hide_env_values = true
     )]
     pub etcd_compact: Option<bool>,
+
+    /// How much of its history etcd keeps when it is compacted. [default: 5m]
+    #[arg(long, env = "SERENO_ETCD_HISTORY", value_name = "DURATION", value_parser = parse_duration, hide_env_values = true)]
+    pub etcd_history: Option<Duration>,
 
     /// etcd's own quota (its --quota-backend-bytes), which 3.4 does not tell. Above 80 % of it nothing new is granted.
     /// [default: 2GiB]
@@ -173,6 +177,7 @@ impl Args {
             etcd_cert: self.etcd_cert.or(other.etcd_cert),
             etcd_key: self.etcd_key.or(other.etcd_key),
             etcd_compact: self.etcd_compact.or(other.etcd_compact),
+            etcd_history: self.etcd_history.or(other.etcd_history),
             etcd_quota: self.etcd_quota.or(other.etcd_quota),
             config: self.config,
             insecure: self.insecure.or(other.insecure),
@@ -206,6 +211,7 @@ impl Args {
                 cert: self.etcd_cert,
                 key: self.etcd_key,
                 compact: self.etcd_compact.unwrap_or(default.etcd.compact),
+                history: self.etcd_history.unwrap_or(default.etcd.history),
                 quota: bytes(self.etcd_quota, default.etcd.quota),
             },
             insecure: self.insecure.unwrap_or(default.insecure),
@@ -260,6 +266,7 @@ mod tests {
             ByteSize(default.audit_file_bytes).to_string(),
             ByteSize(default.etcd.quota).to_string(),
             default.etcd.compact.to_string(),
+            sereno_api::Millis::from(default.etcd.history).to_string(),
             default.audit_files.to_string(),
             default.max_connections.to_string(),
             sereno_api::Millis::from(default.idle_timeout).to_string(),

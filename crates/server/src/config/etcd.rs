@@ -2,7 +2,10 @@
 
 use super::ConfigError;
 use sereno_log::etcd::{EtcdOptions, EtcdTls, EtcdUser};
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// How to talk to etcd, and what to do there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +20,10 @@ pub struct EtcdConfig {
     pub cert: Option<PathBuf>,
     /// The file with its key.
     pub key: Option<PathBuf>,
-    /// Whether etcd's history of more than five minutes is compacted by this service.
+    /// Whether etcd's history older than `history` is compacted by this service.
     pub compact: bool,
+    /// How much of it is kept.
+    pub history: Duration,
     /// etcd's own quota (`--quota-backend-bytes`), which 3.4 does not tell.
     pub quota: u64,
 }
@@ -32,6 +37,7 @@ impl Default for EtcdConfig {
             cert: None,
             key: None,
             compact: true,
+            history: Duration::from_secs(300),
             quota: 2 << 30,
         }
     }
@@ -52,6 +58,9 @@ impl EtcdConfig {
         }
         if self.cert.is_some() && self.ca.is_none() {
             return invalid("--etcd-cert", "needs --etcd-ca: certificates are for TLS");
+        }
+        if self.history < Duration::from_secs(1) {
+            return invalid("--etcd-history", "must be at least 1s");
         }
         Ok(())
     }
@@ -82,7 +91,8 @@ impl EtcdConfig {
             }
             None => None,
         };
-        Ok(EtcdOptions { user, tls, compact: self.compact, ..EtcdOptions::default() })
+        let (compact, history) = (self.compact, self.history);
+        Ok(EtcdOptions { user, tls, compact, history, ..EtcdOptions::default() })
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) struct File {
     etcd_cert: Option<PathBuf>,
     etcd_key: Option<PathBuf>,
     etcd_compact: Option<bool>,
+    etcd_history: Option<String>,
     etcd_quota: Option<ByteSize>,
     insecure: Option<bool>,
     allow_host: Option<Vec<String>>,
@@ -57,6 +58,7 @@ impl File {
             etcd_cert: self.etcd_cert,
             etcd_key: self.etcd_key,
             etcd_compact: self.etcd_compact,
+            etcd_history: parsed("etcd-history", self.etcd_history, parse_duration)?,
             etcd_quota: self.etcd_quota,
             config: None,
             insecure: self.insecure,
@@ -109,6 +111,7 @@ mod tests {
             etcd-cert = "/cert"
             etcd-key = "/key"
             etcd-compact = false
+            etcd-history = "1m"
             etcd-quota = "4GiB"
             insecure = true
             allow-host = ["sereno.local"]
@@ -137,6 +140,7 @@ mod tests {
             etcd_cert: Some(_),
             etcd_key: Some(_),
             etcd_compact: Some(false),
+            etcd_history: Some(_),
             etcd_quota: Some(_),
             config: None,
             insecure: Some(true),

@@ -84,6 +84,22 @@ fn born_at_is_the_callers_or_the_time_of_its_arrival_and_too_old_ones_are_refuse
 }
 
 #[test]
+fn a_standby_may_have_read_the_entry_in_flight_before_its_leader_hears_of_it() {
+    let mut world = World::leading();
+    world.run(2_000);
+    let applied = world.time();
+    world.pass(500);
+    let in_flight = world.sent.as_ref().unwrap().decoded().time;
+    assert!(in_flight > applied);
+    let born = |at: ClusterTime, n| Ask { born_at: Some(at), ..acquire("a", n) };
+    let passed_on = world.call(born(in_flight, 1));
+    let ahead = world.call(born(in_flight.plus(1), 2));
+    assert!(matches!(world.undecided(ahead), Undecided::Invalid(_)), "nobody can have read that");
+    world.settle();
+    world.granted(passed_on);
+}
+
+#[test]
 fn an_append_that_certainly_failed_is_told_as_not_applied_and_leaves_no_trace() {
     let mut world = World::leading();
     let id = world.call(acquire("a", 1));

@@ -9,11 +9,7 @@ use crate::{
     handle::{Reply, Undecided},
     node::{CallId, Input, Presence},
 };
-use sereno_core::{
-    entry::Entry,
-    ids::{ClusterTime, Position},
-    limits,
-};
+use sereno_core::{ids::Position, limits};
 use sereno_log::{Append, memory::Memory};
 
 /// A node that leads, alone so far.
@@ -90,30 +86,6 @@ fn a_snapshot_that_another_node_has_saved_is_known() {
     shared.pass(1_000);
     shared.give(Input::Present(vec![Presence { snapshot: 1, ..presence_of("n3") }]));
     assert_eq!(shared.node.status(shared.now.mono).snapshot, Some(Position(2)));
-}
-
-/// A standby applies an entry as soon as it is in the log, and may tell its time before the leader knows that it has
-/// landed.
-#[test]
-fn a_call_born_at_the_time_of_the_entry_in_flight_is_taken() {
-    let mut shared = leading();
-    shared.lands = false;
-    shared.pass(600);
-    let (expected, beat) = shared.sent.take().expect("a heartbeat is under way");
-    let told = Entry::decode(&beat.bytes).expect("an entry").time;
-    assert!(told > shared.node.state().time());
-    let mut born_there = acquire("a", 1);
-    born_there.born_at = Some(told);
-    let mut born_later = acquire("b", 2);
-    born_later.born_at = Some(ClusterTime(told.0 + 1));
-    shared.ask(1, born_there, true);
-    shared.ask(2, born_later, true);
-    assert!(matches!(reply(&shared, 2), Reply::Undecided(Undecided::Invalid(_))), "no log told it");
-    shared.lands = true;
-    let landed = shared.log.append(&expected, &beat);
-    shared.give(Input::Appended(landed));
-    let Reply::Decided(outcome) = reply(&shared, 1) else { panic!("it is carried out") };
-    assert!(outcome.result.is_ok(), "{outcome:?}");
 }
 
 /// Nobody has to wait for a deadline to learn what the leader knows. What keeps or ends a lease waits for the log.
