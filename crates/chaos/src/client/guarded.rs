@@ -42,10 +42,16 @@ impl Worker {
         };
         while !self.stop.is_set() {
             let ttl = Duration::from_millis([2_000, 3_000][self.random.random_range(0..2)]);
-            let acquire = self.sereno.lock(lock).ttl(ttl).wait(Duration::from_secs(3));
+            // Some stand still in the middle for longer than their lease; nobody renews it meanwhile, for a process
+            // that stands still does not do that either.
+            let dreams = self.random.random_range(0..100) < 6;
+            let mut acquire = self.sereno.lock(lock).ttl(ttl).wait(Duration::from_secs(3));
+            if dreams {
+                acquire = acquire.max_hold(ttl);
+            }
             if let Ok(guard) = acquire.acquire().await {
                 // The resource is no part of what is tested: without it there is nothing to do.
-                self.under(&guard, lock).await.expect("the resource is there");
+                self.under(&guard, lock, dreams).await.expect("the resource is there");
                 // Its answer, or its silence, is the service's business.
                 let _ = guard.release().await;
             }
@@ -54,7 +60,7 @@ impl Worker {
         }
     }
 
-    async fn under(&mut self, guard: &Guard, lock: &str) -> io::Result<()> {
+    async fn under(&mut self, guard: &Guard, lock: &str, dreams: bool) -> io::Result<()> {
         let since = now();
         let Ok(token) = guard.token() else { return Ok(()) };
         self.still_holds(guard, lock, token, since);
@@ -64,14 +70,15 @@ impl Worker {
         if self.work == Work::Room {
             resource.ask(&name, None, What::Enter).await?;
             self.think(guard, lock, token, since).await;
+            self.dream(dreams).await;
             resource.ask(&name, None, What::Leave).await?;
             return Ok(());
         }
         let read = resource.ask(&name, fence, What::Read).await?;
         let holds = self.think(guard, lock, token, since).await;
         if holds && read.done {
-            // Between that look at the guard and this write the process may be stopped for as long as it likes.
-            self.dream().await;
+            // Between that look at the guard and this write the process may stand still for as long as it likes.
+            self.dream(dreams).await;
             let element = self.random.random_range(0..1 << 52);
             let mut all = read.all;
             all.insert(element);
@@ -92,10 +99,9 @@ impl Worker {
         true
     }
 
-    /// Now and then a thread stands still for longer than its lease.
-    async fn dream(&mut self) {
-        if self.random.random_range(0..100) < 3 {
-            let pause = Duration::from_millis(self.random.random_range(500..5_000));
+    async fn dream(&mut self, dreams: bool) {
+        if dreams {
+            let pause = Duration::from_millis(self.random.random_range(500..6_000));
             tokio::time::sleep(pause).await;
         }
     }

@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinSet};
 
-const LOCK_WORKERS: usize = 6;
+const LOCK_WORKERS: usize = 10;
 
 /// Its command line.
 #[derive(Clone, Debug, clap::Args)]

@@ -227,8 +227,8 @@ fn rules(host: Host, weather: &Weather) -> String {
         drops += &format!("numgen random mod 100 < {percent} drop\n");
     }
     format!(
-        "table inet chaos\ndelete table inet chaos\ntable inet chaos {{ chain in {{\n\
-         type filter hook input priority 0; policy accept;\niifname \"lo\" accept\n{drops}}} }}\n"
+        "table inet chaos\ndelete table inet chaos\ntable inet chaos {{\nchain in {{\n\
+         type filter hook input priority 0; policy accept;\niifname \"lo\" accept\n{drops}}}\n}}\n"
     )
 }
 
