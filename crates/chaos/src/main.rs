@@ -222,9 +222,10 @@ fn print(seed: u64, report: &Report, took: Duration) {
     let checked = &report.checked;
     println!("seed {seed}: {:.0} s in all", took.as_secs_f64());
     println!(
-        "  {} faults ({} not possible), {} times a new leader, {} entries",
+        "  {} faults ({} not possible), {} processes gave up, {} times a new leader, {} entries",
         report.faults,
         report.skipped.len(),
+        report.gave_up,
         report.leaders,
         report.entries
     );

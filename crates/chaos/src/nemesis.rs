@@ -47,6 +47,8 @@ pub struct Nemesis<'a> {
     pub skipped: Vec<String>,
     /// Nodes that ended though nobody killed them.
     pub crashes: Vec<String>,
+    /// How often a member ended by itself, or a node because it found no etcd at its start.
+    pub gave_up: usize,
 }
 
 impl<'a> Nemesis<'a> {
@@ -57,7 +59,7 @@ impl<'a> Nemesis<'a> {
     pub fn new(cluster: &'a mut Cluster, eyes: &'a Eyes, dir: &Path) -> Result<Self, String> {
         let notes = File::create(dir.join("faults.jsonl")).map_err(|error| error.to_string())?;
         let (agenda, skipped, crashes) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { cluster, eyes, notes, agenda, done: 0, skipped, crashes })
+        Ok(Self { cluster, eyes, notes, agenda, done: 0, skipped, crashes, gave_up: 0 })
     }
 
     fn note(&mut self, what: &str) {
@@ -224,7 +226,8 @@ impl<'a> Nemesis<'a> {
         Ok(())
     }
 
-    /// A member may give up (its disk is full, say) and is started again; a node never may.
+    /// A member may give up (its disk is full, say) and is started again, and so may a node that finds no etcd when it
+    /// starts; a node that has begun to serve never may.
     fn watch_hosts(&mut self) -> Result<(), String> {
         let hosts = self.cluster.hosts.iter_mut();
         let ended = hosts.filter_map(|(host, process)| process.ended().map(|how| (*host, how)));
@@ -232,8 +235,9 @@ impl<'a> Nemesis<'a> {
         for (host, how) in ended {
             let what = format!("{} has ended by itself: {how}", host.name());
             self.note(&what);
-            if let Host::Node(_) = host {
-                self.crashes.push(what);
+            match host {
+                Host::Node(_) if !self.cluster.found_no_etcd(host) => self.crashes.push(what),
+                _ => self.gave_up += 1,
             }
             self.cluster.hosts.remove(&host);
             // On a full disk it would only end again.

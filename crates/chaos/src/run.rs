@@ -31,9 +31,11 @@ pub struct Report {
     pub answers: Vec<(String, usize)>,
     /// L1 and L2.
     pub measured: Vec<Measured>,
-    /// Faults that came about, and those that could not.
+    /// Faults that came about.
     pub faults: usize,
-    /// Why not.
+    /// How often a member ended by itself, or a node because it found no etcd.
+    pub gave_up: usize,
+    /// Why others did not.
     pub skipped: Vec<String>,
     /// How often somebody began to lead.
     pub leaders: usize,
@@ -66,7 +68,8 @@ pub fn run(
 
     let mut nemesis = Nemesis::new(&mut cluster, &eyes, dir)?;
     nemesis.run(schedule, length)?;
-    let (faults, skipped, crashes) = (nemesis.done, nemesis.skipped, nemesis.crashes);
+    let (faults, gave_up) = (nemesis.done, nemesis.gave_up);
+    let (skipped, crashes) = (nemesis.skipped, nemesis.crashes);
     let mut violations: Vec<_> = crashes.iter().map(|it| violation("no crash", it)).collect();
 
     let late = settle(&mut cluster, &eyes).err();
@@ -99,6 +102,7 @@ pub fn run(
         checked,
         measured,
         faults,
+        gave_up,
         skipped,
         leaders: truth.leaders(),
         entries: truth.head().position.0,

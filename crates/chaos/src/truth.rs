@@ -30,6 +30,7 @@ pub struct Truth {
     holders: BTreeMap<String, BTreeMap<u64, Holder>>,
     requests: BTreeSet<String>,
     granted: BTreeMap<String, u64>,
+    tokens: BTreeMap<u64, String>,
     /// The acquire of each claim.
     claims: BTreeMap<ObjectId, Operation>,
     hashes: Vec<EntryHash>,
@@ -72,6 +73,7 @@ impl Truth {
             let holder = match event.kind {
                 EventKind::Granted { token, .. } => {
                     self.granted.insert(owner.clone(), event.revision.0);
+                    self.tokens.insert(token.0, resource.clone());
                     Some((owner, token.0))
                 }
                 EventKind::Ended { .. } => None,
@@ -137,6 +139,11 @@ impl Truth {
     /// The revision of the grant to this request.
     pub fn granted_at(&self, request: &str) -> Option<u64> {
         self.granted.get(request).copied()
+    }
+
+    /// What was granted with this token.
+    pub fn granted_with(&self, token: u64) -> Option<&str> {
+        self.tokens.get(&token).map(String::as_str)
     }
 
     /// Whether an entry read later is the one applied here.

@@ -69,6 +69,11 @@ pub fn all(history: &History, truth: &Truth, visits: &[Visit]) -> Checked {
     let (mut violations, compared) = revisions::check(&history.calls, truth);
     violations.extend(intervals::check(history));
     violations.extend(requests::check(&history.calls, truth));
+    violations.extend(history.guards.iter().filter_map(|held| {
+        let granted = truth.granted_with(held.token);
+        let message = || format!("a guard holds {held:?}, and the log has {granted:?}");
+        (granted != Some(&held.resource)).then(|| Violation::new("S5", message()))
+    }));
     let mut ordered = 0;
     for (lock, mut projection) in project::by_lock(&history.calls) {
         let operations = projection.operations();

@@ -189,6 +189,12 @@ impl Cluster {
         command
     }
 
+    /// Whether the last that a node said is that etcd cannot be reached: an operator's restart would try again.
+    pub fn found_no_etcd(&self, host: Host) -> bool {
+        let said = fs::read_to_string(self.log(&host.name())).unwrap_or_default();
+        said.lines().next_back().is_some_and(|line| line.contains("the log cannot be reached"))
+    }
+
     /// The log as it is reached from somewhere, the zone's own member first.
     pub fn log_url(&self, from: From, first: usize) -> String {
         let endpoint = |index| self.network.outside(Host::Etcd(index % ZONES), Port::Main, from);

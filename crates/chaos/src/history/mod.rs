@@ -6,7 +6,7 @@ mod read;
 mod write;
 
 pub use heard::Heard;
-pub use read::{Call, History, read_folder};
+pub use read::{Call, Held, History, read_folder};
 pub use write::Recorder;
 
 use crate::clock::Micros;

@@ -21,7 +21,8 @@ struct Written {
 
 impl Written {
     fn new() -> Self {
-        let mut scribe = Scribe { keep: true, ..Scribe::default() };
+        let mut scribe = Scribe::new();
+        scribe.keep = true;
         scribe.entries.push(Scribe::genesis());
         Self { scribe, calls: Vec::new(), at: 0 }
     }
