@@ -102,13 +102,15 @@ impl Node {
         Ok(())
     }
 
-    /// All cluster time that was ever told comes from entries that a leader has applied: a later one was told by
-    /// another log.
+    /// All cluster time that was ever told comes from entries of the log: a later one was told by another log. The last
+    /// entry may still be under way here, and applied by another node: it may learn that it landed before its own
+    /// writer does.
     fn born_at(&self, given: Option<ClusterTime>) -> Result<ClusterTime, Undecided> {
         let now = self.state.time();
+        let last = self.in_flight.as_ref().map_or(now, |in_flight| in_flight.entry.time);
         match given {
-            Some(given) if given > now => {
-                let rule = format!("lies ahead of this log, whose cluster time is {now} ms");
+            Some(given) if given > last => {
+                let rule = format!("lies ahead of this log, whose cluster time is {last} ms");
                 Err(Undecided::Invalid(Invalid::new("bornAt", rule)))
             }
             given => Ok(given.unwrap_or(now)),

@@ -112,9 +112,13 @@ impl Shared {
     }
 
     fn call(&mut self, id: u64, is_passed: bool) {
+        self.call_born(id, is_passed, None);
+    }
+
+    fn call_born(&mut self, id: u64, is_passed: bool, born_at: Option<ClusterTime>) {
         let Ask { caller, operation, .. } = acquire("a", id);
         let deadline = self.now.mono.plus_ms(5_000);
-        let (id, born_at, hold_ms) = (CallId(id), None, 0);
+        let (id, hold_ms) = (CallId(id), 0);
         let call = NodeCall { id, caller, operation, born_at, deadline, hold_ms, is_passed };
         self.give(Input::Call(call));
     }
@@ -200,6 +204,33 @@ fn a_call_that_another_node_has_passed_on_is_not_passed_on_again() {
     // What became of the one under way nobody knows when the link breaks.
     shared.give(Input::LinkLost(OTHER.into()));
     assert_eq!(shared.replies.last(), Some(&(CallId(2), Reply::Undecided(Undecided::Unknown))));
+}
+
+/// An entry can be read as soon as it has landed, and the answer to its writer may take longer. So a node that follows
+/// may pass on a call that was born with the very entry whose append is still under way at the leader.
+#[test]
+fn a_call_born_with_the_entry_under_way_is_no_mistake_of_its_caller() {
+    let mut shared = Shared::at(Memory::default());
+    shared.present(0, &[]);
+    shared.pass(1);
+    assert!(shared.node.is_leader());
+    shared.lands = false;
+    shared.pass(600);
+    let (_, beat) = shared.sent.as_ref().expect("a heartbeat is under way");
+    let born_at = Entry::decode(&beat.bytes).expect("it is an entry").time;
+    assert!(born_at > shared.node.state().time());
+    shared.call_born(1, true, Some(born_at));
+    assert_eq!(shared.replies, [], "it waits for its entry");
+    // What no entry has said yet is another log's.
+    shared.call_born(2, true, Some(born_at.plus(1)));
+    let invalid = |reply: &Reply| matches!(reply, Reply::Undecided(Undecided::Invalid(_)));
+    assert!(matches!(&shared.replies[..], [(CallId(2), reply)] if invalid(reply)));
+    shared.lands = true;
+    shared.land();
+    let Some((CallId(1), Reply::Decided(outcome))) = shared.replies.last() else {
+        panic!("it is decided: {:?}", shared.replies)
+    };
+    assert!(outcome.result.is_ok(), "{outcome:?}");
 }
 
 /// A new log, or one whose leader has resigned, is announced at once; but not before the others' clocks are known.
