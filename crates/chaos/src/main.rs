@@ -245,8 +245,8 @@ fn print(seed: u64, report: &Report, took: Duration) {
 
 fn print_losses(losses: &Losses) {
     println!(
-        "  lock and fence: {} written, {} late ones refused, 0 lost",
-        losses.fenced, losses.refused
+        "  lock and fence: {} written, {} late ones refused, {} lost",
+        losses.fenced, losses.refused, losses.fenced_lost
     );
     println!(
         "  lock only: {} written, {} lost; room: {} entries, {} while another was inside",
@@ -277,6 +277,7 @@ impl Sum {
     fn add(&mut self, report: &Report, length: Duration) {
         let (sum, losses) = (&mut self.losses, &report.checked.losses);
         sum.fenced += losses.fenced;
+        sum.fenced_lost += losses.fenced_lost;
         sum.refused += losses.refused;
         sum.plain += losses.plain;
         sum.plain_lost += losses.plain_lost;

@@ -54,10 +54,6 @@ pub struct Checked {
     pub compared: usize,
     /// Operations put into an order, over all locks.
     pub ordered: usize,
-    /// Grants that clients were told of.
-    pub grants: usize,
-    /// Waits that ended without a grant.
-    pub waits_ended: usize,
     /// Moments at which a guard of the SDK said that it held.
     pub guards: usize,
     /// What the protected resource lost.
@@ -86,19 +82,12 @@ pub fn all(history: &History, truth: &Truth, visits: &[Visit]) -> Checked {
     }
     let (lost, losses) = resource::check(visits);
     violations.extend(lost);
-    let is = |wanted: fn(&Heard) -> bool| {
-        history.calls.iter().filter(|call| wanted(&call.heard)).count()
-    };
     Checked {
         violations,
         calls: history.calls.len(),
-        unknown: is(Heard::is_unknown),
+        unknown: history.calls.iter().filter(|call| call.heard.is_unknown()).count(),
         compared,
         ordered,
-        grants: is(|heard| matches!(heard, Heard::Granted(_))),
-        waits_ended: is(
-            |heard| matches!(heard, Heard::Problem(it) if it.code == sereno_api::ErrorCode::WaitTimeout),
-        ),
         guards: history.guards.len(),
         losses,
     }

@@ -1,4 +1,5 @@
-//! S5 and S7 by request: a wait that is over is never granted, and what was told as not applied is not in the log.
+//! S5 and S7 by request: a wait that is over is never granted, and what was told as not applied is not in the log. And
+//! no client is told that it made a mistake, for they make none.
 
 use super::Violation;
 use crate::{
@@ -37,7 +38,17 @@ pub(super) fn check(calls: &[Call], truth: &Truth) -> Vec<Violation> {
         Some(Violation::new("S7", message))
     }));
     violations.extend(not_applied(calls, truth));
+    violations.extend(calls.iter().filter_map(blamed));
     violations
+}
+
+/// Clients send only what the interface allows: nobody may be told otherwise.
+fn blamed(call: &Call) -> Option<Violation> {
+    let Heard::Problem(problem) = &call.heard else { return None };
+    let is_blame = (400..500).contains(&problem.status) && ![409, 429].contains(&problem.status);
+    is_blame.then(|| {
+        Violation::new("a lawful call is none of its caller's mistakes", format!("{call:?}"))
+    })
 }
 
 /// The request that this answer ends, if it ends one that holds nothing.

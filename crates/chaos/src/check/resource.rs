@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Losses {
     /// Elements written under lock and fence.
     pub fenced: usize,
+    /// Of these, lost: a violation.
+    pub fenced_lost: usize,
     /// Late writes that the fence refused.
     pub refused: usize,
     /// Elements written under the lock only.
@@ -56,6 +58,7 @@ pub(super) fn check(visits: &[Visit]) -> (Vec<Violation>, Losses) {
         let lost: Vec<_> = elements.difference(all).collect();
         if is_fenced {
             losses.fenced += elements.len();
+            losses.fenced_lost += lost.len();
             if !lost.is_empty() {
                 let message = format!("{name} lost {lost:?}, written under lock and fence");
                 violations.push(Violation::new("S3", message));

@@ -240,6 +240,17 @@ fn a_wait_that_is_over_and_granted_later_is_found() {
     assert_eq!(requests::check(&[unseen, later], &Truth::default()).len(), 1);
 }
 
+#[test]
+fn a_client_that_is_blamed_for_what_it_did_not_do_is_found() {
+    let check = |code| {
+        let heard = Heard::Problem(Box::new(Problem::new(code, "planted")));
+        requests::check(&[call(0, 5, acquire("first"), heard)], &Truth::default()).len()
+    };
+    assert_eq!(check(ErrorCode::Unavailable), 0);
+    assert_eq!(check(ErrorCode::Overloaded), 0);
+    assert_eq!(check(ErrorCode::InvalidArgument), 1);
+}
+
 /// A resource that forgets its fence, and one that does not.
 #[test]
 fn what_is_lost_under_a_fence_is_found() {
