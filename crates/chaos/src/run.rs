@@ -10,7 +10,7 @@ use crate::{
     nemesis::Nemesis,
     resource::{self, Visit},
     schedule::Step,
-    tail::{self, Tail},
+    tail::{self, End, Tail},
     truth::Truth,
 };
 use std::{
@@ -84,18 +84,14 @@ pub fn run(
     });
     final_reads(&eyes);
 
-    let head = runtime.block_on(async {
-        let log = tail::open(&url).await?;
-        sereno_log::Log::head(&log).await.map_err(|error| error.to_string())
-    })?;
-    runtime.block_on(tail.finish(head.position))?;
+    let end = runtime.block_on(End::read(&url))?;
+    runtime.block_on(tail.finish(end.head.position))?;
     let visits =
         std::mem::take(&mut resource.lock().unwrap_or_else(PoisonError::into_inner).visits);
     save_visits(dir, &visits)?;
     let (mut checked, history, truth) = check_folder(dir)?;
-    violations.extend(
-        runtime.block_on(tail::compare(&url, &truth)).err().map(|it| violation("S1, S5", &it)),
-    );
+    let changed = runtime.block_on(end.compare(&truth)).err();
+    violations.extend(changed.iter().map(|it| violation("S1, S5", it)));
     checked.violations.extend(violations);
     Ok(Report {
         answers: check::answers(&history).into_iter().collect(),

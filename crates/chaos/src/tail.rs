@@ -1,9 +1,13 @@
 //! Follows the log while it grows, as a node would, and keeps every entry: trimming takes nothing from a run.
 
 use crate::truth::Truth;
-use sereno_core::{State, entry::SealedEntry, ids::Position};
+use sereno_core::{
+    State,
+    entry::{Head, SealedEntry},
+    ids::Position,
+};
 use sereno_log::{
-    Log, LogError, Read,
+    Log, LogError, Read, Snapshot,
     etcd::{self, EtcdLog, EtcdOptions},
 };
 use std::{
@@ -29,11 +33,7 @@ pub fn export(dir: &Path) -> PathBuf {
     dir.join("log.entries")
 }
 
-/// Opens the log as it is reached from the harness.
-///
-/// # Errors
-/// In words.
-pub async fn open(url: &str) -> Result<EtcdLog, String> {
+async fn open(url: &str) -> Result<EtcdLog, String> {
     let url = url.parse().map_err(|error: etcd::UrlError| error.to_string())?;
     let options = EtcdOptions { compact: false, ..EtcdOptions::default() };
     etcd::open(&url, options).await.map_err(|error| error.to_string())
@@ -111,38 +111,59 @@ pub fn read_export(dir: &Path) -> Result<Truth, String> {
     Ok(truth)
 }
 
-/// What etcd has at the end is what was read from it on the way, and its snapshot is what the entries lead to.
-///
-/// # Errors
-/// With the promise that is broken.
-pub async fn compare(url: &str, truth: &Truth) -> Result<(), String> {
-    let log = open(url).await?;
-    let told = |error: LogError| error.to_string();
-    if let Some(snapshot) = log.latest_snapshot().await.map_err(told)? {
-        let position = snapshot.head.position;
-        let state = State::from_snapshot(&snapshot.bytes).map_err(|error| error.to_string())?;
-        if truth.outcome_chain(position.0) != Some(state.outcome_chain()) {
-            return Err(format!("S1: the snapshot at {position} is another state"));
-        }
+/// What etcd has when all is over.
+pub struct End {
+    log: EtcdLog,
+    snapshot: Option<Snapshot>,
+    /// Where the log ends: behind the snapshot.
+    pub head: Head,
+}
+
+impl End {
+    /// As it is reached from the harness.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn read(url: &str) -> Result<Self, String> {
+        let log = open(url).await?;
+        let told = |error: LogError| error.to_string();
+        let snapshot = log.latest_snapshot().await.map_err(told)?;
+        let head = log.head().await.map_err(told)?;
+        Ok(Self { log, snapshot, head })
     }
-    let mut next = Position(1);
-    while next <= truth.head().position {
-        match log.read(next, PAGE_BYTES).await.map_err(told)? {
-            Read::Trimmed { first } => next = first,
-            Read::Entries(entries) if entries.is_empty() => break,
-            Read::Entries(entries) => {
-                for entry in &entries {
-                    next = entry.head.position.next();
-                    let is_later = entry.head.position > truth.head().position;
-                    if !is_later && !truth.is_same(entry) {
-                        return Err(format!("S5: {} is another entry now", entry.head.position));
+
+    /// Its entries are those that were read on the way, and its snapshot is what they lead to.
+    ///
+    /// # Errors
+    /// With the promise that is broken.
+    pub async fn compare(&self, truth: &Truth) -> Result<(), String> {
+        if let Some(snapshot) = &self.snapshot {
+            let position = snapshot.head.position;
+            let state = State::from_snapshot(&snapshot.bytes).map_err(|error| error.to_string())?;
+            if truth.outcome_chain(position.0) != Some(state.outcome_chain()) {
+                return Err(format!("S1: the snapshot at {position} is another state"));
+            }
+        }
+        let mut next = Position(1);
+        while next <= self.head.position {
+            let read = self.log.read(next, PAGE_BYTES).await;
+            match read.map_err(|error| error.to_string())? {
+                Read::Trimmed { first } => next = first,
+                Read::Entries(entries) if entries.is_empty() => {
+                    return Err(format!("S5: etcd has lost what it had from {next} on"));
+                }
+                Read::Entries(entries) => {
+                    let ours = entries.iter().filter(|it| it.head.position <= self.head.position);
+                    for entry in ours {
+                        next = entry.head.position.next();
+                        if !truth.is_same(entry) {
+                            let position = entry.head.position;
+                            return Err(format!("S5: {position} is another entry now"));
+                        }
                     }
                 }
             }
         }
-    }
-    match next > truth.head().position {
-        true => Ok(()),
-        false => Err(format!("S5: etcd has lost what it had from {next} on")),
+        Ok(())
     }
 }

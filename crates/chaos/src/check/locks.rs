@@ -96,7 +96,8 @@ impl fmt::Display for Counterexample {
 ///
 /// # Errors
 /// The smallest part that cannot.
-pub(super) fn explain(operations: Vec<Operation<Act>>) -> Result<(), Box<Counterexample>> {
+pub(super) fn explain(mut operations: Vec<Operation<Act>>) -> Result<(), Box<Counterexample>> {
+    operations.sort_by_key(|operation| operation.start);
     match check::<OneHolder>(Lock::default(), &operations) {
         Ok(()) => Ok(()),
         Err(why) => {
@@ -111,7 +112,6 @@ pub(super) fn explain(operations: Vec<Operation<Act>>) -> Result<(), Box<Counter
 
 /// Leaves out what is not needed: first whole leases, of which a lawful history stays lawful, then single reads.
 fn shrink(mut operations: Vec<Operation<Act>>) -> Vec<Operation<Act>> {
-    operations.sort_by_key(|operation| operation.start);
     let mut leases: Vec<_> = operations.iter().filter_map(|it| it.act.lease()).collect();
     leases.sort_unstable();
     leases.dedup();
@@ -127,7 +127,6 @@ fn shrink(mut operations: Vec<Operation<Act>>) -> Vec<Operation<Act>> {
     let mut index = 0;
     while index < operations.len() {
         let is_read = OneHolder::is_read(&operations[index].act);
-        // An end that may never have happened is not needed either, where the rest has no explanation with it.
         let gone = operations[index].clone();
         let keeps = |it: &Operation<Act>| it.name != gone.name || it.act != gone.act;
         if !(is_read && leave_out(&mut operations, keeps)) {

@@ -65,9 +65,11 @@ impl<'a> Projection<'a> {
         calls.iter().for_each(|call| self.learn(call));
         let mut operations: Vec<_> = calls.iter().flat_map(|call| self.observed(call)).collect();
         for (number, (name, request)) in (0..).zip(&self.requests) {
-            let is_seen = operations.iter().any(|it| it.act.lease() == Some(number));
+            let shows = |it: &Operation<Act>| {
+                it.act.lease() == Some(number) && it.act != Act::Lacks(number)
+            };
             // A grant that nobody ever saw constrains nothing: it can be left out of every order.
-            if request.token.is_none() && !is_seen {
+            if request.token.is_none() && !operations.iter().any(shows) {
                 continue;
             }
             let (start, act) = (request.first_start, Act::Grant(number, request.token));

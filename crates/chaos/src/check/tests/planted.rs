@@ -161,6 +161,31 @@ fn the_counterexample_has_nothing_that_is_not_needed() {
     );
 }
 
+/// Waits that were seen to wait, and never to hold, may not make the search try each of them everywhere.
+#[test]
+fn many_waits_in_vain_do_not_make_it_hard() {
+    use sereno_api::{Waiting, WaitingState};
+    let mut calls = vec![call(0, 5, acquire("first"), granted(1, 1))];
+    for waiter in 0..60 {
+        let heard = Heard::Waiting(Waiting {
+            state: WaitingState::Waiting,
+            resource: "a".into(),
+            place: 1,
+            wait_expires_in_ms: 10,
+            replayed: false,
+            original_revision: None,
+            revision: 2,
+            cluster_time_ms: 2,
+        });
+        calls.push(call(10 + waiter, 100, acquire(&format!("waiter-{waiter}")), heard));
+    }
+    calls.push(call(200, 205, Op::Release(lease("first")), released(true, 3)));
+    linearized(&calls).unwrap();
+    calls.push(call(300, 305, get(), read(Some(("first", 1)), 4)));
+    let message = linearized(&calls).unwrap_err();
+    assert!(message.contains("Impossible"), "{message}");
+}
+
 #[test]
 fn one_request_has_one_token() {
     let calls = [
