@@ -4,8 +4,8 @@
 mod background;
 mod link;
 mod run;
-mod seldom;
 mod secret;
+mod seldom;
 
 pub use link::{Dial, Stream, serve_link};
 pub use secret::Secret;
