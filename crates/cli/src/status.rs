@@ -97,14 +97,8 @@ fn text(status: &Status) -> String {
         ("node", format!("{} ({}, version {})", status.node_id, status.role, status.version)),
         ("serves", serves),
         ("log", status.log_id.clone()),
-        (
-            "position",
-            format!("{} (revision {})", status.position, status.revision),
-        ),
-        (
-            "level",
-            format!("{} (this node understands up to {})", status.level, status.level_max),
-        ),
+        ("position", format!("{} (revision {})", status.position, status.revision)),
+        ("level", format!("{} (this node understands up to {})", status.level, status.level_max)),
         ("cluster time", human(status.cluster_time_ms)),
         ("leases", status.leases.to_string()),
         ("waiters", status.waiters.to_string()),

@@ -74,12 +74,29 @@ fn only_their_own_crates_know_the_world() {
     let only: [(&str, &[&str]); 10] = [
         (
             "serde_json",
-            &["sereno-api", "sereno-server", "sereno-client", "sereno-cli", "sereno-bench"],
+            &[
+                "sereno-api",
+                "sereno-server",
+                "sereno-client",
+                "sereno-cli",
+                "sereno-bench",
+                "sereno-chaos",
+            ],
         ),
-        ("serde", &["sereno-api", "sereno-server", "sereno-client", "sereno-cli", "sereno-bench"]),
+        (
+            "serde",
+            &[
+                "sereno-api",
+                "sereno-server",
+                "sereno-client",
+                "sereno-cli",
+                "sereno-bench",
+                "sereno-chaos",
+            ],
+        ),
         ("axum", &["sereno-server"]),
         ("hyper", &["sereno-server", "sereno-client", "sereno-bench"]),
-        ("reqwest", &["sereno-client"]),
+        ("reqwest", &["sereno-client", "sereno-chaos"]),
         ("rusqlite", &["sereno-log"]),
         ("etcd-client", &["sereno-log", "sereno-bench"]),
         ("tonic", &["sereno-log"]),
@@ -92,9 +109,10 @@ fn only_their_own_crates_know_the_world() {
                 "sereno-client",
                 "sereno-cli",
                 "sereno-bench",
+                "sereno-chaos",
             ],
         ),
-        ("clap", &["sereno-server", "sereno-cli", "sereno-bench"]),
+        ("clap", &["sereno-server", "sereno-cli", "sereno-bench", "sereno-chaos"]),
     ];
     for (name, dependencies) in dependencies() {
         for (library, allowed) in only {

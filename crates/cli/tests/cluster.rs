@@ -4,12 +4,12 @@
 
 mod support;
 
+use serde_json::{Value, json};
 use sereno_core::ids::Position;
 use sereno_log::{
     Log, Read,
     etcd::{self, EtcdOptions},
 };
-use serde_json::{Value, json};
 use std::fs;
 use support::{
     load::{Load, acquire},
@@ -161,7 +161,10 @@ fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
         wait_until(&urls[zone], "it catches up", caught_up);
         let there = [urls[zone].clone()];
         let again = decide(&there, "acquire", &acquire("kept", "kept-request-3")).1;
-        assert_eq!(again["fencingToken"], kept["fencingToken"], "it knows what was before: {again}");
+        assert_eq!(
+            again["fencingToken"], kept["fencingToken"],
+            "it knows what was before: {again}"
+        );
     }
     // The log does not lead there any more: it did go on from a snapshot.
     let first = first_entry(&zones.etcd.log_url(zones.prefix));

@@ -27,7 +27,8 @@ fn is_told_of_no_floor(urls: &[String]) -> bool {
         trail.matches("tokenFloorSet").count()
     };
     let before: Vec<_> = urls.iter().map(told).collect();
-    let set = stdout(&sereno(&["token-floor", "--set", "1", "--output", "json", "--server", &urls[0]]));
+    let set =
+        stdout(&sereno(&["token-floor", "--set", "1", "--output", "json", "--server", &urls[0]]));
     let revision = serde_json::from_str::<Value>(&set).unwrap()["revision"].as_u64();
     let rises = |url: &String, before: usize| {
         wait_until(url, "it has applied that", |it| it["revision"].as_u64() >= revision);
@@ -58,7 +59,8 @@ fn a_level_is_raised_once_all_understand_it() {
         });
         load.goes_on();
     }
-    let all_new = |it: &Value| it["peers"].as_array().unwrap().iter().all(|peer| peer["levelMax"] == 2);
+    let all_new =
+        |it: &Value| it["peers"].as_array().unwrap().iter().all(|peer| peer["levelMax"] == 2);
     urls.iter().for_each(|url| {
         wait_until(url, "every node knows that all are new", all_new);
     });

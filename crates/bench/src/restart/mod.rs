@@ -8,7 +8,7 @@ use crate::{
     error::Error,
     fill::{Fill, fill},
     open::{self, Load, Phase, Settings},
-    process::ServeArgs,
+    process::{Scheduled, ServeArgs},
     report::{Machine, Output},
     target::{ask_json, is_ready},
     zones::{NODES, Scrape, Zones},
@@ -159,13 +159,20 @@ async fn bring_back(zones: &mut Zones, when: When) -> Result<Restart, Error> {
     let _: Lock = ask_json(address, "GET", "/v1/locks/restart/any", b"").await?;
     let answered = begun.elapsed();
     let status = zones.node(standby).status().await?;
-    let restart = Restart::new(when, ready, answered, &status);
+    let process = zones.node(standby).child.id();
+    let scheduled = Scheduled::of_all(&[process]).since(Scheduled::default(), 1.0);
+    let restart = Restart::new(when, [ready, answered], &status, scheduled);
     eprintln!("{restart:?}");
     Ok(restart)
 }
 
 impl Restart {
-    fn new(when: When, ready: Duration, answered: Duration, status: &Status) -> Self {
+    fn new(
+        when: When,
+        [ready, answered]: [Duration; 2],
+        status: &Status,
+        scheduled: Scheduled,
+    ) -> Self {
         Self {
             when,
             ready_ms: ready.as_millis() as u64,
@@ -173,6 +180,7 @@ impl Restart {
             replayed_bytes: status.log_bytes_since_snapshot,
             reply_records: status.reply_records,
             leases: status.leases,
+            scheduled,
             load: Machine::look().load_before,
         }
     }

@@ -1,6 +1,6 @@
 //! What `restart` writes.
 
-use crate::report::Machine;
+use crate::{process::Scheduled, report::Machine};
 use serde::Serialize;
 use std::fmt;
 
@@ -44,6 +44,8 @@ pub struct Restart {
     pub reply_records: u64,
     /// Leases of its state.
     pub leases: u64,
+    /// Seconds that the standby's threads ran, and could have run but had no core.
+    pub scheduled: Scheduled,
     /// The machine's load at the end: over the cores, others disturb it.
     pub load: f64,
 }
@@ -85,17 +87,18 @@ impl fmt::Display for RestartReport {
         writeln!(f, "{machine}{commands} commands, written in {fill_seconds} s.\n")?;
         writeln!(
             f,
-            "| a standby with an empty folder | ready, s | consistent read, s | log replayed, MiB | leases | requests | load |"
+            "| a standby with an empty folder | ready, s | consistent read, s | log replayed, MiB | leases | requests | CPU, s | waited for a core, s | load |"
         )?;
-        writeln!(f, "|---|{}", "--:|".repeat(6))?;
+        writeln!(f, "|---|{}", "--:|".repeat(8))?;
         for restart in restarts {
             let Restart { when, replayed_bytes, leases, reply_records, load, .. } = restart;
             let seconds = |ms: u64| ms as f64 / 1e3;
             let (ready, answered) = (seconds(restart.ready_ms), seconds(restart.answered_ms));
-            let mib = replayed_bytes >> 20;
+            let (mib, Scheduled { ran, waited }) = (replayed_bytes >> 20, restart.scheduled);
             writeln!(
                 f,
-                "| {} | {ready:.1} | {answered:.1} | {mib} | {leases} | {reply_records} | {load:.1} |",
+                "| {} | {ready:.1} | {answered:.1} | {mib} | {leases} | {reply_records} \
+                 | {ran} | {waited} | {load:.1} |",
                 when.title()
             )?;
         }
@@ -116,6 +119,7 @@ mod tests {
             replayed_bytes: 9 << 20,
             reply_records: 0,
             leases: 0,
+            scheduled: Scheduled { ran: 1.5, waited: 2.5 },
             load: 0.0,
         };
         let report = |slowest| {
@@ -124,6 +128,11 @@ mod tests {
         };
         assert!(report(10_000).met && !report(10_001).met);
         let text = report(10_001).to_string();
-        assert!(text.contains("| 10.0 | 9 |") && text.contains("missed"), "{text}");
+        assert!(
+            text.contains("| 10.0 | 9 |")
+                && text.contains("| 1.5 | 2.5 |")
+                && text.contains("missed"),
+            "{text}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 //! One entry is applied so: the sweep ends what is due, in (deadline, id) order and at most 1,000 objects; then
 //! the commands follow in order. A command that touches a due object first does to it what the sweep would.
 
+mod acquire;
 mod admin;
 mod claim;
 mod deviations;

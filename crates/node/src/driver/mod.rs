@@ -4,8 +4,8 @@
 mod background;
 mod link;
 mod run;
-mod seldom;
 mod secret;
+mod seldom;
 
 pub use link::{Dial, Stream, serve_link};
 pub use secret::Secret;
@@ -51,7 +51,7 @@ pub struct Config {
     pub snapshot_interval: Duration,
     /// or after so many bytes of log.
     pub snapshot_bytes: u64,
-    /// The highest level that this node understands: [`LEVEL_MAX`], or less to behave as an older version would.
+    /// The highest level that this node understands: `sereno_core::LEVEL_MAX`, or less to behave as an older version would.
     pub level_max: u32,
     /// What it needs where other nodes share the log; `None`: it is alone on it.
     pub shared: Option<Shared>,

@@ -109,9 +109,10 @@ pub(crate) fn call(operation: Operation) -> Call {
     }
 }
 
+/// For an hour: rehearsals have the lowest priority, and a busy machine may take its time.
 pub(crate) fn acquire(resource: &str, n: u64) -> Call {
     let acquire = testing::acquire(resource, n);
-    call(Operation::Acquire(Acquire { lease_ttl_ms: Some(60_000), ..acquire }))
+    call(Operation::Acquire(Acquire { lease_ttl_ms: Some(3_600_000), ..acquire }))
 }
 
 /// Waits up to ten minutes, and is held for one.

@@ -132,7 +132,11 @@ fn node(registry: &mut Registry, present: &Present) {
     let snapshot_age = status.snapshot_age_ms.map_or(present.uptime.as_secs_f64(), seconds);
     for (name, help, value) in [
         ("ready", "1: this node serves", yes(status.not_ready.is_none())),
-        ("leader", "1: this node leads, and the log answers it", yes(leads && status.not_ready.is_none())),
+        (
+            "leader",
+            "1: this node leads, and the log answers it",
+            yes(leads && status.not_ready.is_none()),
+        ),
         ("active_leases", "Held resources of all namespaces", status.leases as f64),
         ("active_waiters", "Waiting requests of all namespaces", status.waiters as f64),
         ("sweep_due", "Objects that are due and not ended yet", status.sweep_due as f64),

@@ -43,7 +43,9 @@ fn a_record_of_a_newer_version_is_read() {
 /// Whoever can write to etcd can write one. It must not end the process.
 #[test]
 fn a_record_with_a_clock_that_no_clock_shows_is_none() {
-    for (wall_us, is_read) in [(limits::WALL_US_MAX, true), (limits::WALL_US_MAX + 1, false), (u64::MAX, false)] {
+    for (wall_us, is_read) in
+        [(limits::WALL_US_MAX, true), (limits::WALL_US_MAX + 1, false), (u64::MAX, false)]
+    {
         let bytes = Presence { wall_us, ..presence_of("n2") }.to_bytes();
         assert_eq!(Presence::from_bytes(&bytes).is_some(), is_read, "{wall_us}");
     }

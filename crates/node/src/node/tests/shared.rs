@@ -109,8 +109,7 @@ impl Shared {
     }
 
     pub(super) fn present(&mut self, beat: u64, others: &[(&str, u64)]) {
-        let record =
-            |&(id, wall_us): &(&str, u64)| Presence { wall_us, beat, ..presence_of(id) };
+        let record = |&(id, wall_us): &(&str, u64)| Presence { wall_us, beat, ..presence_of(id) };
         self.give(Input::Present(others.iter().map(record).collect()));
     }
 

@@ -1,0 +1,115 @@
+//! The checkers: what clients saw against what was promised. By revision (`revisions`), without revisions
+//! (`linear`, `locks`), and directly (`intervals`, `requests`, `resource`).
+
+mod intervals;
+mod linear;
+mod locks;
+mod project;
+mod requests;
+mod resource;
+mod revisions;
+#[cfg(test)]
+mod tests;
+
+pub use resource::Losses;
+
+use crate::{
+    history::{Heard, History},
+    resource::Visit,
+    truth::Truth,
+};
+use std::{collections::BTreeMap, fmt};
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which, as in DESIGN.md section 1.
+    pub promise: &'static str,
+    /// By what.
+    pub message: String,
+}
+
+impl Violation {
+    fn new(promise: &'static str, message: impl Into<String>) -> Self {
+        Self { promise, message: message.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.message)
+    }
+}
+
+/// What was checked: numbers that show that something was.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// What is wrong.
+    pub violations: Vec<Violation>,
+    /// Calls, and how many of them nobody knows the end of.
+    pub calls: usize,
+    /// Calls of unknown outcome.
+    pub unknown: usize,
+    /// Answers compared with the log.
+    pub compared: usize,
+    /// Operations put into an order, over all locks.
+    pub ordered: usize,
+    /// Moments at which a guard of the SDK said that it held.
+    pub guards: usize,
+    /// What the protected resource lost.
+    pub losses: Losses,
+}
+
+/// Runs every checker.
+pub fn all(history: &History, truth: &Truth, visits: &[Visit]) -> Checked {
+    let (mut violations, compared) = revisions::check(&history.calls, truth);
+    violations.extend(intervals::check(history));
+    violations.extend(requests::check(&history.calls, truth));
+    violations.extend(history.guards.iter().filter_map(|held| {
+        let granted = truth.granted_with(held.token);
+        let message = || format!("a guard holds {held:?}, and the log has {granted:?}");
+        (granted != Some(&held.resource)).then(|| Violation::new("S5", message()))
+    }));
+    let mut ordered = 0;
+    for (lock, mut projection) in project::by_lock(&history.calls) {
+        let operations = projection.operations();
+        ordered += operations.len();
+        let contradictions = projection.contradictions.drain(..);
+        violations.extend(contradictions.map(|it| Violation::new("S6", it)));
+        if let Err(example) = locks::explain(operations) {
+            violations.push(Violation::new("S1, S4, S8", format!("{lock}: {example}")));
+        }
+    }
+    let (lost, losses) = resource::check(visits);
+    violations.extend(lost);
+    Checked {
+        violations,
+        calls: history.calls.len(),
+        unknown: history.calls.iter().filter(|call| call.heard.is_unknown()).count(),
+        compared,
+        ordered,
+        guards: history.guards.len(),
+        losses,
+    }
+}
+
+/// How many answers of each kind there were: for the report.
+pub fn answers(history: &History) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for call in &history.calls {
+        let kind = match &call.heard {
+            Heard::Problem(problem) => problem.code.to_string(),
+            Heard::Nothing { sent: true } => "no answer".into(),
+            Heard::Nothing { sent: false } => "not reached".into(),
+            Heard::Granted(_) => "granted".into(),
+            Heard::Waiting(_) => "waiting".into(),
+            Heard::Renewed(_) | Heard::RenewedMany(_) => "renewed".into(),
+            Heard::Released(_) => "released".into(),
+            Heard::Abandoned(_) => "abandoned".into(),
+            Heard::Forced(_) => "forced".into(),
+            Heard::Read(_) => "read".into(),
+        };
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
+}

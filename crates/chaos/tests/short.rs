@@ -1,0 +1,46 @@
+//! Chaos in small: about two minutes of it, on real etcd, in whatever way this machine allows; and a few seconds in the way
+//! that every machine allows. What is missing (etcd, `sereno`) fails the test with a message that names it.
+
+use std::{
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// One at a time: each is six processes and their clients.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn run(arguments: &[&str]) -> String {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = Command::new(env!("CARGO_BIN_EXE_sereno-chaos")).args(arguments).output();
+    let output = output.expect("it starts");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}\n{errors}");
+    println!("{printed}");
+    printed
+}
+
+/// The number before `what`, for a run that has done nothing has not passed.
+fn number(printed: &str, what: &str) -> usize {
+    let before = printed.split(what).next().expect("a split has a first part");
+    let digits = before.trim_end().rsplit(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no {what}: {printed}"))
+}
+
+#[test]
+fn two_minutes_of_faults_break_no_promise() {
+    let printed = run(&["--seed", "7", "--seconds", "90"]);
+    assert!(printed.contains("mode: "), "it says how it ran: {printed}");
+    assert!(printed.contains("violations: 0"), "{printed}");
+    assert!(number(&printed, " faults (") >= 5, "{printed}");
+    assert!(number(&printed, " answers compared with the log") >= 500, "{printed}");
+    assert!(number(&printed, " operations put in order") >= 500, "{printed}");
+}
+
+#[test]
+fn without_namespaces_it_runs_on_loopback() {
+    let printed = run(&["--seed", "3", "--seconds", "15", "--mode", "loopback"]);
+    assert!(printed.contains("mode: loopback"), "{printed}");
+    assert!(printed.contains("violations: 0"), "{printed}");
+    assert!(number(&printed, " answers compared with the log") >= 100, "{printed}");
+}
