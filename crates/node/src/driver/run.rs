@@ -307,6 +307,7 @@ fn tell_change(before: &Status, now: &Status) {
         tracing::info!(leader = %node_id, epoch = epoch.0, "this node follows");
     }
     match (&before.not_ready, &now.not_ready) {
+        _ if now.role == Role::Stopped => {}
         (None, Some(reason)) => tracing::warn!(%reason, "this node does not serve"),
         (Some(_), None) => tracing::info!("this node serves"),
         _ => {}
