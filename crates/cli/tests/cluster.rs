@@ -10,8 +10,9 @@ use sereno_log::{
     Log, Read,
     etcd::{self, EtcdOptions},
 };
-use std::fs;
+use std::{fs, process::Command};
 use support::{
+    SERENO,
     load::{Load, acquire},
     sereno, signal, stderr, stdout,
     zones::{ZONES, Zones, decide, http, post, wait_until},
@@ -81,10 +82,17 @@ fn a_backup_of_a_log_in_etcd_begins_a_new_one_with_larger_tokens() {
     let (old, new) = (zones.etcd.log_url("test"), zones.etcd.log_url("restored"));
     let file = zones.dir.join("backup");
     let file = file.to_str().unwrap();
-    let written = sereno(&["backup", "--log", &old, "--to", file, "--output", "json"]);
+    // Whoever serves from a folder has its name in the environment, too.
+    let mut backup = Command::new(SERENO);
+    backup.args(["backup", "--log", &old, "--to", file, "--output", "json"]);
+    let written = backup.env("SERENO_DATA", zones.dir.join(ZONES[0])).output().unwrap();
     let written: Value = serde_json::from_str(&stdout(&written)).unwrap();
     assert_eq!(written["leases"], 1);
-    (0..3).for_each(|zone| zones.kill_node(zone));
+    (0..3).for_each(|zone| zones.stop_node(zone));
+    // The folder of such a node has its trail and no log.
+    let folder = zones.dir.join(ZONES[0]);
+    let doctor = sereno(&["doctor", "--audit", "--data", folder.to_str().unwrap()]);
+    assert!(stdout(&doctor).contains("whose log is in etcd"), "{doctor:?}");
     let restore = ["restore", "--from", file, "--log", &new, "--pause", "1s"];
     assert!(stdout(&sereno(&restore)).contains("--log etcd://"));
     let twice = sereno(&restore);

@@ -454,6 +454,22 @@ fn completions_are_written_for_each_shell_without_what_is_hidden() {
     assert!(!help.contains("__"), "{help}");
 }
 
+/// A zone that has gone without a word: connections to it are not refused, and nobody answers.
+#[test]
+fn a_silent_address_is_passed_over() {
+    let (_folder, service) = service();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let servers = format!("http://{},{}", silent.local_addr().unwrap(), service.url);
+    let run = |arguments: &[&str]| sereno(&[arguments, &["--server", &servers]].concat());
+    assert!(stdout(&run(&["status"])).contains("serves"));
+    stdout(&run(&["namespace", "set", "shop", "--max-ttl", "1m"]));
+    // All are silent: what only reads has certainly changed nothing.
+    drop(service);
+    let read = run(&["locks", "get", "a"]);
+    assert_eq!(read.status.code(), Some(3));
+    assert!(!stderr(&read).contains("carried out"), "{read:?}");
+}
+
 #[test]
 fn the_demo_ends_well_and_tells_the_story() {
     let text = stdout(&sereno(&["demo"]));

@@ -297,7 +297,7 @@ impl Driver {
 
 /// So that the log lines of each node tell who led when, and since when and why it did not serve.
 fn tell_change(before: &Status, now: &Status) {
-    if before.role != now.role && now.role == Role::Follower {
+    if matches!(before.role, Role::Leader { .. }) && now.role == Role::Follower {
         tracing::info!("this node does not lead any more");
     }
     let leader = |status: &Status| status.leader.as_ref().map(|it| (it.node_id.clone(), it.epoch));

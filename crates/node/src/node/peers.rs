@@ -54,8 +54,8 @@ pub struct Presence {
     pub distrusts: bool,
     /// Counts its records, so that others see it change.
     pub beat: u64,
-    /// Position of the newest snapshot that it knows of; 0: none.
-    pub snapshot: u64,
+    /// Position of the newest snapshot that it knows of.
+    pub snapshot: Option<u64>,
 }
 
 impl Presence {
@@ -136,7 +136,7 @@ impl Twin {
     fn look(&mut self, now: Mono, record: &Presence) {
         let writes_again = self.start == record.start && self.beat < record.beat;
         if writes_again {
-            if self.seen_at.is_none() {
+            if !self.is_there(now) {
                 tracing::error!(
                     node = %record.node_id, address = %record.address,
                     "another process has this node's id: give one of them another --node-id"
@@ -206,8 +206,11 @@ impl Node {
         if !seen.is_empty() {
             self.peers.known_at = self.peers.known_at.min(now);
         }
-        if let Some(newest) = seen.values().map(|seen| seen.record.snapshot).max() {
-            self.snapshot.is_known(now, Position(newest));
+        // One beyond what this node has applied is told again.
+        let applied = self.applied();
+        let snapshots = seen.values().filter_map(|seen| seen.record.snapshot.map(Position));
+        if let Some(newest) = snapshots.filter(|&snapshot| snapshot <= applied).max() {
+            self.snapshot.is_known(now, newest);
         }
         self.peers.seen = seen;
     }
@@ -229,7 +232,7 @@ impl Node {
             applied: self.applied().0,
             distrusts: matches!(self.phase, Phase::Distrusted { .. }),
             beat: self.peers.beat,
-            snapshot: self.snapshot.position.map_or(0, |position| position.0),
+            snapshot: self.snapshot.position.map(|position| position.0),
         }));
     }
 

@@ -3,7 +3,15 @@
 use crate::support::{
     Place, acquire, chain, config, decided, granted, rehearsals, release, start_with, until,
 };
-use sereno_core::ids::Position;
+use sereno_core::{
+    entry::{Body, Head},
+    ids::{LogId, Position},
+    testing::Scribe,
+};
+use sereno_log::{
+    Snapshot,
+    memory::{Memory, MemoryLog},
+};
 use sereno_node::{
     driver::Config,
     events::{EventBatch, Sink},
@@ -18,13 +26,16 @@ struct Recorder {
     lets: Semaphore,
     asked: mpsc::UnboundedSender<Position>,
     answer: Mutex<Result<(), String>>,
+    /// Up to where it had what was applied, before this start.
+    knows: Option<Position>,
 }
 
 impl Recorder {
     fn new(permits: usize) -> (Arc<Self>, mpsc::UnboundedReceiver<Position>) {
         let (asked, asks) = mpsc::unbounded_channel();
         let (seen, answer) = (Mutex::default(), Mutex::new(Ok(())));
-        (Arc::new(Self { seen, lets: Semaphore::new(permits), asked, answer }), asks)
+        let lets = Semaphore::new(permits);
+        (Arc::new(Self { seen, lets, asked, answer, knows: None }), asks)
     }
 
     fn positions(&self) -> Vec<u64> {
@@ -41,6 +52,10 @@ impl Recorder {
 impl Sink for Recorder {
     fn applied(&self, batch: &Arc<EventBatch>) {
         self.seen.lock().expect("no thread panicked with it").push(batch.clone());
+    }
+
+    fn seen(&self, _log_id: LogId) -> Option<Position> {
+        self.knows
     }
 
     async fn durable(&self, position: Position) -> Result<(), String> {
@@ -70,6 +85,41 @@ async fn a_sink_gets_every_entry_in_order_and_from_the_last_snapshot_on_at_each_
             second.seen.lock().expect("no thread panicked with it")[..before.len()].to_vec();
         assert_eq!(again, before, "the same batches, hashes and events");
         assert_eq!(second.positions().len(), before.len() + 1, "and the announce");
+        node.stop().await;
+    }
+}
+
+/// The log reaches back to the older of two snapshots: whoever has not seen what came after that is given it.
+#[tokio::test]
+async fn a_start_goes_back_to_the_snapshot_that_a_sink_needs() {
+    let (mut memory, mut scribe) = (Memory::default(), Scribe::new());
+    memory.append(&Head::EMPTY, &Scribe::genesis().seal(scribe.state.log_id()));
+    for position in 2..=9 {
+        let entry = scribe.entry(1, Body::Batch(Vec::new()));
+        let sealed = entry.seal(scribe.state.log_id());
+        memory.append(&memory.head(), &sealed);
+        scribe.push(entry, sealed.head.hash);
+        if [4, 7].contains(&position) {
+            let bytes = scribe.state.to_snapshot().into();
+            let saved = memory.save_snapshot(Snapshot { head: scribe.state.head(), bytes });
+            saved.expect("it is of this log");
+        }
+    }
+    for (knows, after) in [
+        (None, 7),
+        (Some(9), 7),
+        (Some(7), 7),
+        (Some(6), 4),
+        (Some(4), 4),
+        // What lies before the older one is gone: the newest will do.
+        (Some(3), 7),
+    ] {
+        let (mut recorder, _asks) = Recorder::new(0);
+        Arc::get_mut(&mut recorder).expect("nobody else has it yet").knows = knows.map(Position);
+        let log = Arc::new(MemoryLog::of(memory.clone()));
+        let node = start_with(log, config(), vec![recorder.clone()], Arc::new(())).await;
+        assert_eq!(node.replayed_after(), Position(after), "it knew {knows:?}");
+        assert_eq!(recorder.positions()[0], after + 1);
         node.stop().await;
     }
 }

@@ -86,7 +86,13 @@ pub struct Audit {
     thread: Mutex<Option<JoinHandle<()>>>,
     queued: Arc<AtomicU64>,
     end: End,
+    /// Position of the last entry that the trail was told of.
+    told: AtomicU64,
 }
+
+/// Where nothing happens the trail says after so many entries up to where that is so: else a start could not tell
+/// whether it has missed something.
+const CHECKPOINT_ENTRIES: u64 = 256;
 
 /// Where a trail ended when it was opened: what its node knew of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +130,14 @@ impl Audit {
             .name("sereno-audit".into())
             .spawn(move || writer.run(&inbox, on_failure))
             .map_err(storage)?;
-        Ok(Arc::new(Self { folder, messages, thread: Mutex::new(Some(thread)), queued, end }))
+        Ok(Arc::new(Self {
+            folder,
+            messages,
+            thread: Mutex::new(Some(thread)),
+            queued,
+            end,
+            told: AtomicU64::new(0),
+        }))
     }
 
     /// Where it ended when it was opened.
@@ -173,11 +186,18 @@ impl Audit {
 #[async_trait::async_trait]
 impl Sink for Audit {
     fn applied(&self, batch: &Arc<EventBatch>) {
+        let position = batch.position.0;
         // Heartbeats come here too, and need not wake the thread.
-        if batch.events.iter().any(line::is_audited) {
+        let message = if batch.events.iter().any(line::is_audited) {
             self.queued.fetch_add(1, Ordering::Relaxed);
-            self.send(Message::Applied(Arc::clone(batch)));
-        }
+            Message::Applied(Arc::clone(batch))
+        } else if position >= self.told.load(Ordering::Relaxed) + CHECKPOINT_ENTRIES {
+            Message::Seen(batch.position)
+        } else {
+            return;
+        };
+        self.told.store(position, Ordering::Relaxed);
+        self.send(message);
     }
 
     fn seen(&self, log_id: LogId) -> Option<Position> {

@@ -99,6 +99,33 @@ async fn a_restart_that_replays_writes_nothing_twice_and_misses_nothing() {
     assert_eq!(compared(&bench, LOG, 0, story(1..=8)).findings, []);
 }
 
+/// A node that follows makes no snapshots, and hours may pass without an event. Its trail knows how far it has seen the
+/// log all the same: a start from a snapshot after the last event has then missed nothing.
+#[tokio::test]
+async fn a_trail_of_a_quiet_log_has_no_gap() {
+    let quiet =
+        |positions: std::ops::RangeInclusive<u64>| positions.map(|at| batch(at, Vec::new()));
+    let mut bench = Bench::new();
+    let gaps = |lines: &[AuditLine]| -> Vec<_> {
+        lines.iter().filter_map(|line| Some((line.gap_from?, line.position))).collect()
+    };
+    bench.start(LOG, 0);
+    bench.apply(story(1..=2));
+    bench.apply(quiet(3..=1_000));
+    bench.stop().await;
+    // After 2 it was told of 258, 514 and 770: from there on nobody knows.
+    assert_eq!(bench.start(LOG, 770).seen(LOG), Some(Position(770)));
+    assert_eq!(gaps(&bench.lines().await), []);
+    bench.apply(quiet(771..=1_000));
+    bench.apply(story(1_001..=1_001));
+    assert_eq!(events(&bench.lines().await), [expected(1..=2), expected(1_001..=1_001)].concat());
+    bench.stop().await;
+    bench.start(LOG, 1_100);
+    assert_eq!(gaps(&bench.lines().await), [(1_001, 1_100)], "that much was missed");
+    bench.stop().await;
+    assert_eq!(verify(bench.folder.path()).unwrap().findings, []);
+}
+
 #[tokio::test]
 async fn every_cut_of_the_tail_is_made_good_by_the_replay() {
     let mut bench = Bench::new();

@@ -29,6 +29,8 @@ pub(super) enum Message {
         replayed_after: Position,
     },
     Applied(Arc<EventBatch>),
+    /// Everything up to this position was seen.
+    Seen(Position),
     /// The node goes on from a snapshot at this position: what lies before it was not seen here.
     Jumped(Position),
     Durable(Position, oneshot::Sender<()>),
@@ -102,7 +104,10 @@ impl Writer {
                 early.into_iter().try_for_each(|message| self.handle(message))
             }
             (
-                message @ (Message::Applied(_) | Message::Jumped(_) | Message::Durable(..)),
+                message @ (Message::Applied(_)
+                | Message::Seen(_)
+                | Message::Jumped(_)
+                | Message::Durable(..)),
                 Some(early),
             ) => {
                 early.push(message);
@@ -112,6 +117,10 @@ impl Writer {
                 self.queued.fetch_sub(1, Ordering::Relaxed);
                 self.record(&batch)
             }
+            (Message::Seen(position), None) if Covered::through(position.0) > self.covered => {
+                self.checkpoint(position)
+            }
+            (Message::Seen(_), None) => Ok(()),
             (Message::Jumped(position), None) => {
                 self.rotate_when_full()?;
                 self.gap_up_to(position);

@@ -8,8 +8,12 @@ use sereno_core::entry::Head;
 use sereno_log::{Log, Read};
 
 /// What an operator can do.
-const WAY_OUT: &str = "Nothing is granted on it before somebody has looked: see docs/cluster.md, \"When etcd was set \
-                       back\"";
+fn way_out(is_shared: bool) -> &'static str {
+    match is_shared {
+        true => "see docs/cluster.md, \"When etcd was set back\"",
+        false => "restore a backup into another folder with `sereno restore`",
+    }
+}
 
 /// # Errors
 /// When the trail knows of something that the log does not have, or, where nodes share the log, of another log.
@@ -17,10 +21,11 @@ pub(super) async fn check(log: &dyn Log, known: End, is_shared: bool) -> Result<
     let Some(log_id) = known.log_id else { return Ok(()) };
     let head = log.head().await?;
     let refuse = |what: String| Err(ServerError::Failed(what));
+    let way_out = way_out(is_shared);
     if head == Head::EMPTY {
         return refuse(format!(
             "there is no log, and this data folder has served one: its audit trail tells of the log {log_id} up to \
-             position {}. Was the log deleted, or does --log name another one? {WAY_OUT}. For a new service take a new \
+             position {}. Does --log name another one? Or was the log deleted: {way_out}. For a new service take a new \
              data folder",
             known.position
         ));
@@ -38,7 +43,7 @@ pub(super) async fn check(log: &dyn Log, known: End, is_shared: bool) -> Result<
     }
     if head.position < known.position {
         return refuse(format!(
-            "the log was set back: it ends at position {}, and the audit trail here tells of position {}. {WAY_OUT}",
+            "the log was set back: it ends at position {}, and the audit trail here tells of position {}: {way_out}",
             head.position, known.position
         ));
     }
@@ -49,8 +54,75 @@ pub(super) async fn check(log: &dyn Log, known: End, is_shared: bool) -> Result<
     {
         return refuse(format!(
             "the log was set back and has gone on differently: its entry {position} is not the one that the audit trail \
-             here tells of. {WAY_OUT}"
+             here tells of: {way_out}"
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sereno_core::{
+        entry::{Body, EntryHash},
+        ids::{LogId, Position},
+        testing::Scribe,
+    };
+    use sereno_log::memory::{Memory, MemoryLog};
+
+    /// A log of three entries, and the hashes of its entries.
+    fn log() -> (Memory, Vec<EntryHash>) {
+        let (mut memory, mut scribe) = (Memory::default(), Scribe::new());
+        let genesis = Scribe::genesis().seal(scribe.state.log_id());
+        memory.append(&Head::EMPTY, &genesis);
+        let mut hashes = vec![genesis.head.hash];
+        for _ in 0..2 {
+            let entry = scribe.entry(1, Body::Batch(Vec::new()));
+            let sealed = entry.seal(scribe.state.log_id());
+            memory.append(&memory.head(), &sealed);
+            scribe.push(entry, sealed.head.hash);
+            hashes.push(sealed.head.hash);
+        }
+        (memory, hashes)
+    }
+
+    async fn refusal(memory: &Memory, known: End, is_shared: bool) -> Option<String> {
+        let checked = check(&MemoryLog::of(memory.clone()), known, is_shared).await;
+        checked.err().map(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn what_the_trail_tells_of_has_to_be_in_the_log() {
+        let (memory, hashes) = log();
+        let log_id = Some(memory.head().log_id);
+        let end = |position, hash| End {
+            log_id,
+            position: Position(position),
+            entry: Some((Position(position), hash)),
+        };
+        let none = End { log_id: None, position: Position(0), entry: None };
+        let other = End { log_id: Some(LogId([8; 16])), ..end(2, hashes[1]) };
+        for is_shared in [false, true] {
+            assert_eq!(refusal(&memory, none, is_shared).await, None, "it has served nothing");
+            assert_eq!(
+                refusal(&Memory::default(), none, is_shared).await,
+                None,
+                "nor is there a log"
+            );
+            for at in 1..=3 {
+                let known = end(at as u64, hashes[at - 1]);
+                assert_eq!(refusal(&memory, known, is_shared).await, None, "{at}");
+            }
+            let shorter =
+                refusal(&memory, end(4, hashes[2]), is_shared).await.expect("it is refused");
+            assert!(shorter.contains("ends at position 3"), "{shorter}");
+            let differs =
+                refusal(&memory, end(2, hashes[2]), is_shared).await.expect("it is refused");
+            assert!(differs.contains("its entry 2"), "{differs}");
+            let gone = refusal(&Memory::default(), end(2, hashes[1]), is_shared).await;
+            assert!(gone.is_some_and(|why| why.contains("there is no log")));
+        }
+        assert!(refusal(&memory, other, true).await.is_some_and(|why| why.contains("--log names")));
+        assert_eq!(refusal(&memory, other, false).await, None, "`sereno restore` has put it there");
+    }
 }

@@ -13,7 +13,7 @@ use sereno_log::{
 };
 use sereno_node::driver::{Secret, Shared};
 use std::{path::Path, sync::Arc, time::Duration};
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::Instant};
 
 /// An open log.
 pub(super) struct Opened {
@@ -79,11 +79,13 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
 /// After a power cut all machines start at once: a node waits for etcd as a running one would.
 async fn when_it_answers(url: &EtcdUrl, options: &EtcdOptions) -> Result<EtcdLog, LogError> {
     const PAUSE: Duration = Duration::from_secs(1);
-    const TRIES_BETWEEN_LINES: u32 = 10;
-    for attempt in 0_u32.. {
+    const BETWEEN_LINES: Duration = Duration::from_secs(10);
+    let mut next_line = Instant::now();
+    loop {
         match etcd::open(url, options.clone()).await {
             Err(LogError::Unreachable(why)) => {
-                if attempt % TRIES_BETWEEN_LINES == 0 {
+                if next_line <= Instant::now() {
+                    next_line = Instant::now() + BETWEEN_LINES;
                     tracing::warn!(%why, "etcd does not answer, or not with a quorum: this node waits for it");
                 }
                 tokio::time::sleep(PAUSE).await;
@@ -91,7 +93,6 @@ async fn when_it_answers(url: &EtcdUrl, options: &EtcdOptions) -> Result<EtcdLog
             opened => return opened,
         }
     }
-    unreachable!("it is tried for ever")
 }
 
 fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, ServerError> {

@@ -29,10 +29,10 @@ const HEAD_FIELDS_MAX: usize = 64;
 /// Places for other nodes' links and for probes where clients have taken all others: a leader that no node reaches
 /// would resign, and a supervisor would kill a node that is only busy.
 const RESERVE: usize = 128;
+/// Whoever takes one of those has to say within this what it is.
+const RESERVE_HEAD_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// What supervisors ask.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
-/// Of those, each has to say within this what it is.
-const RESERVE_HEAD_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// A peer that is silent is asked after this time, and then so often, this many times.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(5), 3);
 /// A peer that does not confirm what was sent to it is given up after this time.

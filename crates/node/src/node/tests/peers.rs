@@ -78,15 +78,20 @@ fn a_snapshot_that_another_node_has_saved_is_known() {
     let mut shared = leading();
     shared.pass(5_000);
     let now = shared.now.mono;
+    // Another one that knows of none, or of one that cannot be yet.
+    for snapshot in [None, Some(u64::MAX)] {
+        shared.give(Input::Present(vec![Presence { snapshot, ..presence_of("n2") }]));
+        assert_eq!(shared.node.status(now).snapshot, None);
+    }
     let before = shared.node.status(now).log_bytes_since_snapshot;
-    shared.give(Input::Present(vec![Presence { snapshot: 2, ..presence_of("n2") }]));
+    shared.give(Input::Present(vec![Presence { snapshot: Some(2), ..presence_of("n2") }]));
     let status = shared.node.status(now);
     assert_eq!(status.snapshot, Some(Position(2)));
     assert_eq!(status.snapshot_age_ms, Some(0));
     assert!(status.log_bytes_since_snapshot < before, "counted from there: {status:?}");
     // An older one changes nothing.
     shared.pass(1_000);
-    shared.give(Input::Present(vec![Presence { snapshot: 1, ..presence_of("n3") }]));
+    shared.give(Input::Present(vec![Presence { snapshot: Some(1), ..presence_of("n3") }]));
     assert_eq!(shared.node.status(shared.now.mono).snapshot, Some(Position(2)));
 }
 

@@ -190,7 +190,7 @@ pub(super) fn presence_of(id: &str) -> Presence {
         applied: 0,
         distrusts: false,
         beat: 0,
-        snapshot: 0,
+        snapshot: None,
     }
 }
 
