@@ -166,6 +166,28 @@ async fn without_a_link_a_standby_says_so_and_waits_half_as_long() {
     b.stop().await;
 }
 
+/// Each finds the other by what it has left in the record that both write.
+#[tokio::test(start_paused = true)]
+async fn of_two_processes_with_one_id_neither_begins_to_lead() {
+    let cluster = Cluster::default();
+    let other = cluster.start("other").await;
+    ready(&other).await;
+    let one = cluster.start("twin").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let two = cluster.start("twin").await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    other.stop().await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    for node in [&one, &two] {
+        assert!(!leads(node));
+        let why = node.status().borrow().not_ready.clone();
+        assert!(why.as_ref().is_some_and(|why| why.contains("this node's id")), "{why:?}");
+    }
+    two.stop().await;
+    until(&one, |status| matches!(status.role, Role::Leader { .. })).await;
+    one.stop().await;
+}
+
 async fn node_position(node: &NodeHandle) -> Position {
     let read = node.read(Consistency::Stale, Instant::now(), |state| state.head().position);
     read.await.expect("a stale read needs nobody").0
