@@ -14,6 +14,10 @@ mod admin;
 mod audit;
 mod code;
 mod duration;
+mod election;
+mod guard;
+mod hold;
+mod job;
 mod labels;
 mod lease;
 mod lock;
@@ -34,6 +38,22 @@ pub use admin::{LevelRaised, RaiseLevelRequest, TokenFloorRequest, TokenFloorSet
 pub use audit::{AuditKind, AuditLine, AuditPage};
 pub use code::{ErrorCode, Outcome, RetryWith};
 pub use duration::{DurationError, Millis};
+pub use election::{
+    CampaignRequest, CampaignWaiting, Elected, Election, ElectionPage, ElectionRow, ElectionState,
+    ForceResignRequest, HandedOff, HandoffRequest, LeadingState, ProclaimRequest, Proclaimed,
+    RenewTermRequest, ResignRequest, TermHolder,
+};
+pub use guard::{GuardReportRequest, GuardReported};
+pub use hold::{
+    BeginHoldRequest, ForceReleaseHoldRequest, Held, HeldAll, HeldOne, Hold, HoldAllRequest,
+    HoldExtended, HoldHolder, HoldPage, HoldRef, HoldReleased, HoldRequest, HoldRow, HoldState,
+    ReleaseHoldRequest, RenewHoldRequest,
+};
+pub use job::{
+    ClaimRunRequest, ClaimedState, FinishRunRequest, ForceReleaseRunRequest, Job, JobChanged,
+    JobPage, JobPut, JobRow, Missed, Overlap, PauseJobRequest, PutJobRequest, RenewRunRequest, Run,
+    RunClaimed, RunFinished, RunNowRequest, RunResult, RunState, SlotRequest,
+};
 pub use labels::Labels;
 pub use lease::{
     AbandonRequest, Abandoned, ForceReleaseRequest, ForceReleased, LeaseRef, ReleaseRequest,

@@ -58,6 +58,14 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000000))]
     pub requests_per_second: Option<u64>,
+    /// Resources that one owner may hold at once (holds only). Default: unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000000))]
+    pub holds_per_owner: Option<u64>,
+    /// After the end of a hold whose payment had not begun its owner gets no new one on the same resource for this
+    /// long. Default: 0s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_cooldown: Option<Millis>,
     /// How much of the past is remembered.
     #[serde(
         default,

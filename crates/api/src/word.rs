@@ -75,6 +75,12 @@ words! {
         Lock = "lock",
         /// Operators' writes.
         Admin = "admin",
+        /// Elections.
+        Election = "election",
+        /// Scheduled jobs.
+        Job = "job",
+        /// Holds.
+        Hold = "hold",
     }
 }
 
@@ -95,6 +101,10 @@ words! {
         HandedOff = "handedOff",
         /// No such lease is remembered.
         Unknown = "unknown",
+        /// Of a run: by its own account.
+        Finished = "finished",
+        /// Of a hold: another took its place, as asked for.
+        Replaced = "replaced",
         /// Of a wait: its own deadline passed.
         TimedOut = "timedOut",
         /// Of a wait: cleared by a restore from a backup.
@@ -115,6 +125,8 @@ words! {
         Ended = "ended",
         /// Refused before.
         Refused = "refused",
+        /// A write that was done, and stays.
+        Done = "done",
     }
 }
 
