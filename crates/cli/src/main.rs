@@ -11,6 +11,7 @@ mod connect;
 mod demo;
 mod exit;
 mod failure;
+mod guard;
 mod lock;
 mod locks;
 mod namespace;
@@ -55,6 +56,8 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Lock(args) => on_runtime(lock::run(*args)),
         Command::Locks(args) => on_runtime(locks::run(args)),
         Command::Namespace(args) => on_runtime(namespace::run(args)),
+        Command::Guard(args) => on_runtime(guard::run(args)),
+        Command::GuardProxy(args) => guard::run_proxy(*args),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Status(args) => on_runtime(status::run(args)),
         Command::Backup(args) => offline::backup(&args),
