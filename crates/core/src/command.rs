@@ -266,7 +266,7 @@ impl Operation {
     /// The level that it belongs to: below it no leader appends it, for older nodes could not read it.
     pub fn level(&self) -> u32 {
         match self {
-            Self::Abandon(op) if op.family != Family::Lock => 3,
+            Self::Abandon(op) if !matches!(op.family, Family::Lock | Family::Admin) => 3,
             Self::Election(_) | Self::Hold(_) | Self::Job(_) | Self::ReportGuard(_) => 3,
             _ => 1,
         }
