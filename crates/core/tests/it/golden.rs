@@ -269,7 +269,7 @@ fn what_every_level_has_written_is_read_to_the_same_outcomes() {
         let mut goes_on = Scribe::new();
         std::mem::swap(&mut goes_on.state, &mut restored);
         goes_on.lead("later", goes_on.wall_us());
-        goes_on.pass(400_000);
+        goes_on.pass(500_000);
         assert_eq!((goes_on.state.leases(), goes_on.state.reply_records()), (0, 0));
     }
 }
