@@ -31,7 +31,8 @@ const NAME_BYTES_MAX: usize = 128;
 /// Sends reports in the background. Cheap to clone; one per guard is right.
 ///
 /// Of each fence key it sends at most one report a second, with the latest refusal; that a guard checks is told once
-/// for each namespace and family. What the service does not take is counted and forgotten.
+/// for each namespace and family, and again with the next occasion if the service did not take it. A refusal that it
+/// does not take is counted and forgotten.
 #[derive(Clone)]
 pub struct Reporter {
     shared: Arc<Shared>,
@@ -153,6 +154,9 @@ async fn send_all(shared: &Shared, client: &Client, name: &str) {
         match next {
             Next::Send(report) => {
                 let taken = send(client, name, &report).await;
+                if !taken {
+                    shared.queue().not_taken(&report);
+                }
                 let count = if taken { &shared.sent } else { &shared.failed };
                 count.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(if taken { BETWEEN } else { AFTER_FAILURE }).await;

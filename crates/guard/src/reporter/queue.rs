@@ -66,6 +66,13 @@ impl Queue {
         self.push(Report { key: refused.key.clone(), refusal })
     }
 
+    /// That the guard checks is then told with the next occasion.
+    pub(super) fn not_taken(&mut self, report: &Report) {
+        if report.refusal.is_none() {
+            self.known.remove(scope(&report.key));
+        }
+    }
+
     fn push(&mut self, report: Report) -> bool {
         if self.waiting.len() >= WAITING_MAX {
             self.dropped += 1;
@@ -125,6 +132,8 @@ mod tests {
         assert_eq!(queue.next(now), report("a/lock/x", None));
         assert_eq!(queue.next(now), report("a/election/x", None));
         assert_eq!(queue.next(now), Next::Nothing);
+        queue.not_taken(&Report { key: "a/lock/x".into(), refusal: None });
+        assert!(queue.checks("a/lock/z"));
     }
 
     #[test]
