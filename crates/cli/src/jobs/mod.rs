@@ -8,7 +8,7 @@ mod put;
 
 use crate::{connect::Service, failure::Failure, values};
 use clap::{Args, Subcommand};
-use sereno_client::api::DEFAULT_NAMESPACE;
+use sereno_client::api::{DEFAULT_NAMESPACE, ErrorCode};
 
 /// Look at scheduled jobs, and steer them.
 #[derive(Clone, Debug, Args)]
@@ -62,15 +62,26 @@ impl InNamespace {
 
 pub(crate) async fn run(JobsArgs { service, command }: JobsArgs) -> Result<u8, Failure> {
     let client = service.client()?;
-    match command {
-        JobsCommand::Ls(args) => ls::run(&client, args).await?,
-        JobsCommand::Get(args) => get::run(&client, args).await?,
-        JobsCommand::Put(args) => put::run(&client, args).await?,
-        JobsCommand::Pause(args) => change::pause(&client, args).await?,
-        JobsCommand::Resume(args) => change::resume(&client, args).await?,
-        JobsCommand::Skip(args) => change::skip(&client, args).await?,
-        JobsCommand::RunNow(args) => change::run_now(&client, args).await?,
-        JobsCommand::ForceRelease(args) => force_release::run(&client, args).await?,
+    let done = match command {
+        JobsCommand::Ls(args) => ls::run(&client, args).await,
+        JobsCommand::Get(args) => get::run(&client, args).await,
+        JobsCommand::Put(args) => put::run(&client, args).await,
+        JobsCommand::Pause(args) => change::pause(&client, args).await,
+        JobsCommand::Resume(args) => change::resume(&client, args).await,
+        JobsCommand::Skip(args) => change::skip(&client, args).await,
+        JobsCommand::RunNow(args) => change::run_now(&client, args).await,
+        JobsCommand::ForceRelease(args) => force_release::run(&client, args).await,
+    };
+    done.map(|()| 0).map_err(with_hint)
+}
+
+/// Of jobs; the general hints speak of locks.
+fn with_hint(failure: Failure) -> Failure {
+    match failure.problem.as_ref().map(|problem| problem.code) {
+        Some(ErrorCode::NotFound) => failure
+            .hint("List jobs with `sereno jobs ls`, and namespaces with `sereno namespace ls`."),
+        Some(ErrorCode::NotHolder | ErrorCode::RunClaimed | ErrorCode::RunFinished) => failure
+            .hint("Look at its runs with `sereno jobs get`: they may have gone on meanwhile."),
+        _ => failure,
     }
-    Ok(0)
 }

@@ -1,6 +1,6 @@
 //! What a replica needs to know of a job's record: the wire type with its instants read.
 
-use sereno_api::{Job, Missed, Overlap, Run, RunState};
+use sereno_api::{Job, Missed, Overlap, Reason, Run, RunState};
 use sereno_schedule::instant;
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Ledger {
 impl Row {
     fn read(run: &Run) -> Result<Self, String> {
         let failed_at = match (run.state, run.end, &run.ended_at) {
-            (RunState::Retry, None, Some(at)) => Some(slot(at)?),
+            (RunState::Retry, Some(Reason::Finished), Some(at)) => Some(slot(at)?),
             _ => None,
         };
         let expires_in = run.expires_in_ms.unwrap_or(0);

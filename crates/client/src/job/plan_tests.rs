@@ -213,7 +213,7 @@ fn the_record_is_read_as_it_is_written() {
         "retries":2,"maxRun":"1h","paused":true,"watermark":"2026-05-04T12:00:00Z","revision":1,"clusterTimeMs":2,
         "ageMs":3,"runs":[
         {"slot":"2026-05-04T12:02:00Z","state":"claimed","attempt":1,"expiresInMs":900},
-        {"slot":"2026-05-04T12:01:00Z","state":"retry","attempt":2,"endedAt":"2026-05-04T12:01:30.250Z"},
+        {"slot":"2026-05-04T12:01:00Z","state":"retry","attempt":2,"endedAt":"2026-05-04T12:01:30.250Z","end":"finished"},
         {"slot":"2026-05-04T12:00:00Z","state":"retry","attempt":1,"endedAt":"2026-05-04T12:01:00Z","end":"expired"}]}"#;
     let ledger = Ledger::read(&serde_json::from_str(text).unwrap()).unwrap();
     assert_eq!((ledger.version, ledger.paused, ledger.watermark), (7, true, NOON));

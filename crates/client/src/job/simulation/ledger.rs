@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub token: u64,
     deadline: u64,
     failed_at: Option<u64>,
+    /// An operator asked for it: no later slot takes its place.
+    asked: bool,
 }
 
 /// What a request has come to.
@@ -66,7 +68,8 @@ const KEPT: usize = 100;
 
 impl Entry {
     fn new(state: RunState) -> Self {
-        Self { state, attempt: 0, token: 0, deadline: 0, failed_at: None }
+        let asked = state == RunState::Asked;
+        Self { state, attempt: 0, token: 0, deadline: 0, failed_at: None, asked }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -162,7 +165,7 @@ impl Fake {
         }
         self.decide(version, slot, wall)?;
         self.tokens += 1;
-        let entry = self.rows.entry(slot).or_insert(Entry::new(RunState::Asked));
+        let entry = self.rows.entry(slot).or_insert(Entry::new(RunState::Claimed));
         entry.state = RunState::Claimed;
         entry.attempt += 1;
         entry.token = self.tokens;
@@ -198,7 +201,7 @@ impl Fake {
         }
         self.watermark = self.watermark.max(slot);
         for (_, row) in self.rows.range_mut(..slot) {
-            if matches!(row.state, RunState::Asked | RunState::Retry) {
+            if row.state == RunState::Retry && !row.asked {
                 row.state = RunState::Skipped;
             }
         }
