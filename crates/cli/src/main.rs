@@ -11,6 +11,8 @@ mod connect;
 mod demo;
 mod exit;
 mod failure;
+mod job;
+mod jobs;
 mod lock;
 mod locks;
 mod namespace;
@@ -54,6 +56,8 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(*args),
         Command::Lock(args) => on_runtime(lock::run(*args)),
         Command::Locks(args) => on_runtime(locks::run(args)),
+        Command::Job(args) => on_runtime(job::run(*args)),
+        Command::Jobs(args) => on_runtime(jobs::run(args)),
         Command::Namespace(args) => on_runtime(namespace::run(args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Status(args) => on_runtime(status::run(args)),

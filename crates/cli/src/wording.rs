@@ -4,10 +4,11 @@ use crate::output::human;
 use sereno_client::api::{ErrorCode, Millis, Problem};
 
 /// Fields, and the options that set them.
-const OPTIONS: [(&str, &str); 18] = [
+const OPTIONS: [(&str, &str); 19] = [
     ("leaseTtl", "--ttl"),
     ("waitTimeout", "--wait"),
     ("maxHold", "--max-hold"),
+    ("maxRun", "--max-run"),
     ("minTtl", "--min-ttl"),
     ("defaultTtl", "--default-ttl"),
     ("maxTtl", "--max-ttl"),
@@ -26,7 +27,7 @@ const OPTIONS: [(&str, &str); 18] = [
 ];
 
 /// Words that mean an option only where they name the field that is wrong; else they are plain words.
-const FIELDS: [(&str, &str); 7] = [
+const FIELDS: [(&str, &str); 12] = [
     ("fencing", "--fencing"),
     ("owner", "--owner"),
     ("labels", "--label"),
@@ -34,6 +35,11 @@ const FIELDS: [(&str, &str); 7] = [
     ("reason", "--reason"),
     ("floor", "--set"),
     ("resource", "the name"),
+    ("job", "the name"),
+    ("schedule", "--schedule"),
+    ("zone", "--tz"),
+    ("retries", "--retries"),
+    ("slot", "--slot"),
 ];
 
 /// A duration as it is given on the command line.

@@ -148,6 +148,15 @@ impl Core {
         ask: impl Fn(Option<u64>) -> Ask,
         within: Duration,
     ) -> Result<T, Error> {
+        decode(&self.call_for_answer(ask, within).await?)
+    }
+
+    /// The same, with the moment at which the call that was answered was sent.
+    pub(crate) async fn call_for_answer(
+        &self,
+        ask: impl Fn(Option<u64>) -> Ask,
+        within: Duration,
+    ) -> Result<Answer, Error> {
         let until = Moment::now().plus(within);
         // One address that is silent leaves time for the others.
         let servers = u32::try_from(self.transport.len()).unwrap_or(u32::MAX).max(1);
@@ -159,7 +168,7 @@ impl Core {
             let ask = ask(self.born_at());
             let changes = ask.method != Method::GET;
             let why = match self.attempt(&ask, left.min(longest)).await {
-                Heard::Done(answer) => return decode(&answer),
+                Heard::Done(answer) => return Ok(answer),
                 Heard::Problem(problem) if problem.retry_with == Some(RetryWith::SameRequestId) => {
                     maybe_done |= changes && problem.outcome == Outcome::Unknown;
                     format!("{}: {}", problem.code, problem.detail)

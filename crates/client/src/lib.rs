@@ -51,6 +51,7 @@ mod clock;
 mod core;
 mod error;
 mod guard;
+mod job;
 mod lease;
 mod many;
 mod owed;
@@ -66,12 +67,15 @@ pub use client::{Client, ClientBuilder, DEFAULT_SERVER, SERVER_VARIABLE};
 pub use clock::Moment;
 pub use error::{Error, NotHeld, RunError};
 pub use guard::Guard;
+pub use job::{Attempt, Job, JobDefinition, JobNews, JobRunner, ListJobs, OnLoss, RunGrant};
 pub use lease::{GuardState, Loss};
 pub use many::ManyGuard;
 pub use owed::Release;
 pub use plain::ListLocks;
 /// The wire types that answers are made of.
 pub use sereno_api as api;
+/// Cron expressions in time zones, and how slots are written.
+pub use sereno_schedule as schedule;
 pub use watch::{Watch, WatchFilter, WatchItem};
 
 /// Compiles what the pages for users say.
@@ -79,6 +83,8 @@ pub use watch::{Watch, WatchFilter, WatchItem};
 mod pages {
     #[doc = include_str!("../../../docs/sdk.md")]
     struct Sdk;
+    #[doc = include_str!("../../../docs/jobs.md")]
+    struct Jobs;
     #[doc = include_str!("../../../README.md")]
     struct Readme;
 }
