@@ -6,6 +6,10 @@ use crate::{
     completions::CompletionsArgs,
     connect::Service,
     demo::WorkerArgs,
+    elect::ElectArgs,
+    elections::ElectionsArgs,
+    hold::HoldArgs,
+    holds::HoldsArgs,
     lock::LockArgs,
     locks::LocksArgs,
     namespace::NamespaceArgs,
@@ -32,6 +36,10 @@ pub(crate) enum Command {
     Serve(Box<sereno_server::Args>),
     Lock(Box<LockArgs>),
     Locks(LocksArgs),
+    Elect(Box<ElectArgs>),
+    Elections(ElectionsArgs),
+    Hold(HoldArgs),
+    Holds(HoldsArgs),
     Namespace(NamespaceArgs),
     /// Show the audit trail.
     Audit(AuditArgs),
@@ -130,9 +138,20 @@ mod tests {
         for command in command.get_subcommands().filter(|it| it.get_name() != "help") {
             let name = command.get_name();
             let takes = command.get_arguments().any(|it| it.get_long() == Some("server"));
-            let uses =
-                ["lock", "locks", "namespace", "audit", "status", "token-floor", "raise-level"]
-                    .contains(&name);
+            let uses = [
+                "lock",
+                "locks",
+                "elect",
+                "elections",
+                "hold",
+                "holds",
+                "namespace",
+                "audit",
+                "status",
+                "token-floor",
+                "raise-level",
+            ]
+            .contains(&name);
             assert_eq!(takes, uses, "{name}");
             if name == "cluster" {
                 continue; // It brings its own.
@@ -145,13 +164,15 @@ mod tests {
 
     /// What stands in the source as it shall stand on the screen must not be broken again there.
     #[test]
-    fn the_help_of_lock_fits_the_screen() {
+    fn the_help_of_wrappers_fits_the_screen() {
         let command = Cli::command();
-        let lock = command.get_subcommands().find(|it| it.get_name() == "lock").unwrap();
-        let about = lock.get_long_about().unwrap().to_string();
-        assert!(about.lines().count() > 10 && about.contains("  120  "), "{about}");
-        for line in about.lines() {
-            assert!(line.len() < 80, "{line}");
+        for name in ["lock", "elect"] {
+            let wrapper = command.get_subcommands().find(|it| it.get_name() == name).unwrap();
+            let about = wrapper.get_long_about().unwrap().to_string();
+            assert!(about.lines().count() > 10 && about.contains("  120  "), "{about}");
+            for line in about.lines() {
+                assert!(line.len() < 80, "{line}");
+            }
         }
     }
 

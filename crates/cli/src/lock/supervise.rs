@@ -37,9 +37,18 @@ pub(crate) enum Ended {
     Stopped(u8),
 }
 
+/// What a command runs under: a lock, or what is kept like one.
+pub(crate) struct Tenure<'a> {
+    pub guard: &'a Guard,
+    /// What people call it.
+    pub called: &'static str,
+    /// What the command finds in its environment.
+    pub variables: Vec<(&'static str, String)>,
+}
+
 /// Starts the command, watched, and returns when nothing of its group is left.
 pub(crate) async fn run(
-    guard: &Guard,
+    tenure: &Tenure<'_>,
     command: &[OsString],
     margins: Margins,
     signals: &mut Signals,
@@ -47,11 +56,11 @@ pub(crate) async fn run(
     let failed = |what: &str, error| Failure::io(what, &error).exit(exit::LOCK_FAILED);
     let mut watchdog =
         Watchdog::start().await.map_err(|error| failed("the watchdog does not start", error))?;
-    let launched = Launched::start(command, &variables(guard))
+    let launched = Launched::start(command, &tenure.variables)
         .map_err(|error| failed("the command's process does not start", error))?;
     let group = Group::of(&launched.child)
         .ok_or_else(|| Failure::new("the command has no process group").exit(exit::LOCK_FAILED))?;
-    let status = guard.watch();
+    let status = tenure.guard.watch();
     let limits = margins.limits(status.borrow().deadline);
     watchdog
         .watch(group, margins, limits)
@@ -60,6 +69,7 @@ pub(crate) async fn run(
     let terminal = Terminal::lend(group);
     let child = launched.go().map_err(|error| failed("the command's process is gone", error))?;
     let supervisor = Supervisor {
+        called: tenure.called,
         margins,
         status,
         group,
@@ -73,19 +83,11 @@ pub(crate) async fn run(
     supervisor.run(signals).await
 }
 
-fn variables(guard: &Guard) -> [(&'static str, String); 3] {
-    let holding = &guard.grant().holdings[0];
-    [
-        ("SERENO_TOKEN", holding.fencing_token.to_string()),
-        ("SERENO_RESOURCE", holding.resource.clone()),
-        ("SERENO_FENCE_KEY", holding.fence_key.clone()),
-    ]
-}
-
 /// Why the command is being stopped, as an exit code.
 type Cause = u8;
 
 struct Supervisor {
+    called: &'static str,
     margins: Margins,
     status: watch::Receiver<GuardStatus>,
     group: Group,
@@ -154,7 +156,7 @@ impl Supervisor {
             self.cause.get_or_insert(cause_of(&loss));
             let kill_at = self.margins.kill_when_lost(Moment::now());
             self.stop_by(kill_at).await;
-            note(&format!("the lock is lost ({loss}); the command is stopped"));
+            note(&format!("the {} is lost ({loss}); the command is stopped", self.called));
         }
     }
 
@@ -245,7 +247,7 @@ impl Supervisor {
             .is_some_and(|signal| signal == Signal::TSTP.as_raw());
         if by_terminal && self.terminal.is_some() {
             self.group.signal(Signal::CONT);
-            note("the command goes on: it cannot be suspended while it holds a lock");
+            note(&format!("the command goes on: it cannot be suspended under a {}", self.called));
         }
     }
 

@@ -16,7 +16,7 @@ pub enum HoldError {
     Taken(Box<Taken>),
     /// This owner has too much, or had this one too lately.
     #[error("{0}")]
-    Limit(HoldLimit),
+    Limit(Box<HoldLimit>),
     /// The hold is not this one's any more: it has ended, or another fence holds. What was sold under it has to be
     /// looked at.
     #[error("the hold is over: {}: {}", .0.code, .0.detail)]
@@ -38,8 +38,8 @@ pub struct Taken {
     pub holder: Option<Holder>,
     /// Of several: each that is not free.
     pub in_the_way: Vec<InTheWay>,
-    /// What the service said, for people.
-    pub detail: String,
+    /// What the service said.
+    pub problem: Problem,
 }
 
 /// A limit of the namespace stands in the way.
@@ -51,8 +51,8 @@ pub struct HoldLimit {
     pub max: Option<u64>,
     /// When another try makes sense.
     pub retry_after: Option<Duration>,
-    /// What the service said, for people.
-    pub detail: String,
+    /// What the service said.
+    pub problem: Problem,
 }
 
 /// Which limit.
@@ -72,7 +72,7 @@ impl HoldError {
         let Error::Refused(problem) = error else { return Self::Other(error) };
         match problem.code {
             ErrorCode::Taken => Self::Taken(Box::new(Taken::of(*problem))),
-            ErrorCode::LimitReached => Self::Limit(HoldLimit::of(*problem)),
+            ErrorCode::LimitReached => Self::Limit(Box::new(HoldLimit::of(*problem))),
             ErrorCode::NotHolder | ErrorCode::LeaseEnded => Self::Over(problem),
             _ => Self::Other(Error::Refused(problem)),
         }
@@ -91,15 +91,27 @@ impl HoldError {
     }
 }
 
+impl From<HoldError> for Error {
+    /// What it was before it was told apart.
+    fn from(error: HoldError) -> Self {
+        match error {
+            HoldError::Taken(taken) => Self::Refused(Box::new(taken.problem)),
+            HoldError::Limit(limit) => Self::Refused(Box::new(limit.problem)),
+            HoldError::Over(problem) => Self::Refused(problem),
+            HoldError::Other(error) => error,
+        }
+    }
+}
+
 impl Taken {
     fn of(problem: Problem) -> Self {
         let frees_in = problem.retry_after_ms.map(Duration::from_millis);
         Self {
             until: frees_in.and_then(|left| SystemTime::now().checked_add(left)),
             frees_in,
-            holder: problem.holder,
-            in_the_way: problem.in_the_way,
-            detail: problem.detail,
+            holder: problem.holder.clone(),
+            in_the_way: problem.in_the_way.clone(),
+            problem,
         }
     }
 }
@@ -112,19 +124,19 @@ impl HoldLimit {
             other => LimitKind::Other(other.unwrap_or_default().into()),
         };
         let retry_after = problem.retry_after_ms.map(Duration::from_millis);
-        Self { kind, max: problem.max, retry_after, detail: problem.detail }
+        Self { kind, max: problem.max, retry_after, problem }
     }
 }
 
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", ErrorCode::Taken, self.detail)
+        write!(f, "{}: {}", self.problem.code, self.problem.detail)
     }
 }
 
 impl fmt::Display for HoldLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", ErrorCode::LimitReached, self.detail)
+        write!(f, "{}: {}", self.problem.code, self.problem.detail)
     }
 }
 
