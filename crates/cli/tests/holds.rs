@@ -109,14 +109,14 @@ fn caps_stop_hoarding_and_an_operator_ends_a_hold() {
     let set = ["namespace", "set", "shop", "--holds-per-owner", "2", "--hold-cooldown", "1m"];
     service.text(&set);
     assert!(service.text(&["namespace", "get", "shop"]).contains("hold-cooldown        1m"));
-    let at = ["--namespace", "shop"];
+    let in_shop = |seat| [seat, "--namespace", "shop"];
     for seat in ["seat/1", "seat/2"] {
-        held(&service, "anna", &[&[seat], &at[..]].concat());
+        held(&service, "anna", &in_shop(seat));
     }
-    let too_many = refused(&hold(&service, "anna", &[&["seat/3"], &at[..]].concat()));
+    let too_many = refused(&hold(&service, "anna", &in_shop("seat/3")));
     assert_eq!((&too_many["limit"], &too_many["max"]), (&json!("holdsPerOwner"), &json!(2)));
     service.text(&["holds", "release", "seat/1", "--owner", "anna", "--namespace", "shop"]);
-    let too_soon = refused(&hold(&service, "anna", &[&["seat/1"], &at[..]].concat()));
+    let too_soon = refused(&hold(&service, "anna", &in_shop("seat/1")));
     assert_eq!(too_soon["limit"], "holdCooldown");
 
     let end = ["holds", "force-release", "seat/2", "--reason", "a test", "--namespace", "shop"];

@@ -35,8 +35,8 @@ fn holders_that_had_to_stop_acquire_anew_and_nobody_else_was_let_in_meanwhile() 
     // The cluster's tools block, so the holders have a runtime of their own beside them.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (holder, rival) = (client(&zones, "holder"), client(&zones, "rival"));
-    let (own, shared) =
-        runtime.block_on(async { (acquire(&holder, "own").await, acquire(&holder, "shared").await) });
+    let (own, shared) = runtime
+        .block_on(async { (acquire(&holder, "own").await, acquire(&holder, "shared").await) });
     // Somebody stands in the queue all the time, ready to be let in.
     let waits = rival.clone();
     let waiting = runtime.spawn(async move { (acquire(&waits, "shared").await, Moment::now()) });

@@ -72,7 +72,10 @@ async fn a_won_campaign_is_a_term_that_is_renewed_and_resigned() {
     tokio::task::spawn_blocking(move || renewals.until("renewals", enough)).await.unwrap();
     assert_eq!(leadership.check(), Ok(()));
     let renewal = &stub.asked_on(RENEW)[0].body;
-    assert_eq!((&renewal["election"], &renewal["leaseId"]), (&json!("billing/eu"), &json!(LEASE_ID)));
+    assert_eq!(
+        (&renewal["election"], &renewal["leaseId"]),
+        (&json!("billing/eu"), &json!(LEASE_ID))
+    );
     assert_eq!(leadership.resign().await, Ok(sereno_client::Release::Now));
     assert_eq!(stub.asked_on(RESIGN)[0].body["leaseId"], LEASE_ID);
 }
@@ -108,9 +111,8 @@ async fn a_campaign_waits_by_repeating_the_same_call_and_tells_how_it_is_doing()
 
 #[tokio::test]
 async fn a_wait_that_is_over_is_begun_anew_unless_it_is_bounded() {
-    let timed_out = || {
-        problem_with(409, "WAIT_TIMEOUT", Some("newRequestId"), &json!({"reason": "timedOut"}))
-    };
+    let timed_out =
+        || problem_with(409, "WAIT_TIMEOUT", Some("newRequestId"), &json!({"reason": "timedOut"}));
     let mut polls = 0;
     let stub = Stub::start(move |asked| match asked.path.as_str() {
         CAMPAIGN => {
@@ -324,7 +326,8 @@ async fn a_hand_off_to_nobody_leaves_the_term_as_it_was() {
     });
     let leadership = client(&stub).election("e").campaign().await.unwrap();
     let term = leadership.term();
-    let Ok(Handoff::StillLeading { leadership, why }) = leadership.handoff_to("nobody").await else {
+    let Ok(Handoff::StillLeading { leadership, why }) = leadership.handoff_to("nobody").await
+    else {
         panic!("it changed something")
     };
     assert_eq!(why.code(), Some(ErrorCode::NotFound));
@@ -363,7 +366,7 @@ async fn who_leads_for_ever_campaigns_again_after_a_loss() {
     });
     let client = client(&stub);
     let campaign = client.election("e");
-    // On a runtime of several threads: what it returns can be sent.
+    // It can be sent to another thread, as all of the library's futures.
     let leads = tokio::spawn(async move {
         let mut terms = Vec::new();
         let last = campaign.campaign_forever(async |leadership| {
@@ -410,11 +413,10 @@ async fn an_observation_tells_leaders_and_vacancy_and_goes_on_at_another_node() 
         let events = event("c-1", Some(("a", 5))) + ": still here\n\n" + &event("c-2", None);
         Say::Events(events)
     });
-    let second =
-        Stub::start(|asked| match asked.path.ends_with("from=c-2") {
-            true => Say::EventsThenSilence(event("c-2", None) + &event("c-3", Some(("b", 6)))),
-            false => problem(503, "UNAVAILABLE", Some("sameRequestId")),
-        });
+    let second = Stub::start(|asked| match asked.path.ends_with("from=c-2") {
+        true => Say::EventsThenSilence(event("c-2", None) + &event("c-3", Some(("b", 6)))),
+        false => problem(503, "UNAVAILABLE", Some("sameRequestId")),
+    });
     let client = Client::new(&format!("{},{}", first.url, second.url)).unwrap();
     let mut observation = client.election("e").observe();
     assert_eq!(told(observation.next().await.unwrap()), (ElectionState::Leading, Some(5), false));
@@ -430,8 +432,8 @@ async fn an_observation_tells_leaders_and_vacancy_and_goes_on_at_another_node() 
 async fn an_observation_that_cannot_be_resumed_begins_anew_and_says_so() {
     let resync = "event: resync\ndata: {\"type\":\"/errors/RESYNC\",\"title\":\"t\",\"status\":410,\"code\":\"RESYNC\",\
                   \"detail\":\"d\",\"outcome\":\"notApplied\",\"cursor\":\"d-9\"}\n\n";
-    let stub = Stub::start(move |asked| {
-        match asked.path.split_once("from=").map(|(_, cursor)| cursor) {
+    let stub =
+        Stub::start(move |asked| match asked.path.split_once("from=").map(|(_, cursor)| cursor) {
             Some("old") => {
                 problem_with(410, "RESYNC", Some("sameRequestId"), &json!({"cursor": "d-5"}))
             }
@@ -440,8 +442,7 @@ async fn an_observation_that_cannot_be_resumed_begins_anew_and_says_so() {
                 Say::EventsThenSilence(event("d-5", Some(("a", 5))))
             }
             None => Say::Events(event("d-5", Some(("a", 5))) + resync),
-        }
-    });
+        });
     let client = Client::new(&stub.url).unwrap();
     let mut too_old = client.election("twice").observe_from("old");
     assert_eq!(told(too_old.next().await.unwrap()), (ElectionState::Leading, Some(5), true));

@@ -94,21 +94,25 @@ async fn a_lost_answer_is_asked_for_again_with_the_same_request() {
     held.begin(minutes(1)).await.unwrap();
     for path in [HOLD, BEGIN] {
         let asked = stub.asked_on(path);
-        assert_eq!((asked.len(), &asked[0].body), (2, &{
-            let mut again = asked[1].body.clone();
-            // The cluster time that was seen last is not part of the request.
-            match asked[0].body.get("bornAt") {
-                Some(born_at) => again["bornAt"] = born_at.clone(),
-                None => drop(again.as_object_mut().unwrap().remove("bornAt")),
-            }
-            again
-        }));
+        assert_eq!(
+            (asked.len(), &asked[0].body),
+            (2, &{
+                let mut again = asked[1].body.clone();
+                // The cluster time that was seen last is not part of the request.
+                match asked[0].body.get("bornAt") {
+                    Some(born_at) => again["bornAt"] = born_at.clone(),
+                    None => drop(again.as_object_mut().unwrap().remove("bornAt")),
+                }
+                again
+            })
+        );
     }
 }
 
 #[tokio::test]
 async fn taken_says_who_has_it_and_until_when() {
-    let holder = json!({"owner": "cart-1", "fencingToken": 4, "heldForMs": 1, "expiresInMs": 90_000});
+    let holder =
+        json!({"owner": "cart-1", "fencingToken": 4, "heldForMs": 1, "expiresInMs": 90_000});
     let more = json!({"holder": holder, "retryAfterMs": 90_000});
     let stub = Stub::start(move |_| problem_with(409, "TAKEN", Some("newRequestId"), &more));
     let error = place(&stub).hold().await.unwrap_err();
@@ -165,9 +169,7 @@ async fn a_hold_that_is_somebody_elses_by_now_is_over() {
 async fn all_are_held_together_and_each_has_its_fence() {
     let stub = Stub::start(|asked| match asked.path.as_str() {
         HOLD_ALL => {
-            let one = |(resource, fence)| {
-                json!({"resource": resource, "fenceKey": format!("default/hold/{resource}"), "fence": fence})
-            };
+            let one = |(resource, fence)| json!({"resource": resource, "fenceKey": format!("default/hold/{resource}"), "fence": fence});
             let holds: Vec<_> = [("seat/2", 8), ("seat/1", 9)].into_iter().map(one).collect();
             let body = json!({
                 "state": "held", "holds": holds, "owner": "cart-7", "yours": false, "begun": false, "expiresAt": "",
@@ -233,10 +235,9 @@ async fn without_the_service_the_default_is_an_error_and_degrade_goes_on() {
 #[tokio::test]
 async fn any_instance_acts_for_the_owner() {
     let stub = Stub::start(|asked| match asked.method.as_str() {
-        "GET" => Say::Json(
-            200,
-            json!({"holds": [], "revision": 1, "clusterTimeMs": 1, "ageMs": 3}),
-        ),
+        "GET" => {
+            Say::Json(200, json!({"holds": [], "revision": 1, "clusterTimeMs": 1, "ageMs": 3}))
+        }
         _ => holds_all(asked),
     });
     let client = Client::new(&stub.url).unwrap();
