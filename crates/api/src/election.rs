@@ -194,8 +194,6 @@ pub struct ProclaimRequest {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Proclaimed {
-    /// The term, unchanged.
-    pub term: u64,
     /// The record's version with this value.
     pub version: u64,
     /// Whether this request was answered before.

@@ -118,6 +118,8 @@ pub struct Namespace {
     pub version: u64,
     /// The policy in force; `minTtl`, `maxHold` and `requestsPerSecond` only where set.
     pub policy: Policy,
+    /// A fence guard has reported for one of its fence keys.
+    pub fencing_proven: bool,
     /// Active leases.
     pub leases: u64,
     /// Waiting requests.

@@ -1,6 +1,6 @@
 //! Events of `GET /v1/watch`: the `data` of each server-sent event.
 
-use crate::{ErrorCode, Family, Reason, word::words};
+use crate::{ErrorCode, Family, Reason, RunState, word::words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -24,6 +24,26 @@ words! {
         LevelRaised = "levelRaised",
         /// Trimming was stopped: a rehearsal differed.
         TrimHeld = "trimHeld",
+        /// A leader has changed its value.
+        Proclaimed = "proclaimed",
+        /// The payment of a hold has begun.
+        Begun = "begun",
+        /// A job was created or changed.
+        JobPut = "jobPut",
+        /// An operator has paused a job.
+        JobPaused = "jobPaused",
+        /// An operator has resumed a job.
+        JobResumed = "jobResumed",
+        /// An operator has asked for an extra run.
+        RunAsked = "runAsked",
+        /// An attempt to run a slot has begun.
+        RunClaimed = "runClaimed",
+        /// A slot has come to another state, other than by a claim.
+        RunChanged = "runChanged",
+        /// A guard says that it checks tokens.
+        GuardSeen = "guardSeen",
+        /// A guard has refused a write.
+        FenceRefused = "fenceRefused",
     }
 }
 
@@ -109,4 +129,20 @@ pub struct WatchEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub level: Option<u32>,
+    /// Of a run: its slot (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub slot: Option<String>,
+    /// Of a run: attempts so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub attempt: Option<u32>,
+    /// `runChanged`: what the slot has come to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub state: Option<RunState>,
+    /// `fenceRefused`: the highest token that the guard had accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub highest: Option<u64>,
 }

@@ -2,6 +2,16 @@
 //!
 //! The order of enum variants is part of the log's format: add at the end, and under a new level.
 
+mod election;
+mod hold;
+mod job;
+
+pub use election::{Campaign, ElectionCommand, Handoff, Proclaim};
+pub use hold::{BeginHold, Hold, HoldCommand, HoldRef, PutHoldPolicy, ReleaseHold, RenewHold};
+pub use job::{
+    ClaimRun, FinishRun, JobCommand, JobDefinition, Missed, PauseJob, PutJob, RunResult, SlotOfJob,
+};
+
 use crate::{
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
     names::{Caller, Labels, NamespaceName, Owner, Reason, RequestId, ResourceName},
@@ -21,7 +31,7 @@ pub struct Command {
     pub operation: Operation,
 }
 
-/// The kinds of commands of level 1.
+/// The kinds of commands. The last four came with level 3.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 #[allow(clippy::large_enum_variant)] // Acquire is the common one: a box would cost it an allocation.
 pub enum Operation {
@@ -52,6 +62,14 @@ pub enum Operation {
     },
     /// By the leader: a rehearsal differed twice; no node trims until an operator has looked.
     HoldTrim,
+    /// About an election.
+    Election(ElectionCommand),
+    /// About a hold.
+    Hold(HoldCommand),
+    /// About a scheduled job.
+    Job(JobCommand),
+    /// By a fence guard: it checks tokens, or it refused a write.
+    ReportGuard(ReportGuard),
 }
 
 /// A family of names. Families do not see each other's names or request ids.
@@ -61,6 +79,12 @@ pub enum Family {
     Lock,
     /// Operators' writes.
     Admin,
+    /// Elections.
+    Election,
+    /// Scheduled jobs.
+    Job,
+    /// Holds.
+    Hold,
 }
 
 impl Family {
@@ -69,6 +93,9 @@ impl Family {
         match self {
             Self::Lock => "lock",
             Self::Admin => "admin",
+            Self::Election => "election",
+            Self::Job => "job",
+            Self::Hold => "hold",
         }
     }
 }
@@ -216,7 +243,35 @@ pub struct SetTokenFloor {
     pub floor: Token,
 }
 
+/// What a guard tells. For the audit trail and metrics; nothing is decided by it.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ReportGuard {
+    /// The namespace of the fence key.
+    pub namespace: NamespaceName,
+    /// Its family.
+    pub family: Family,
+    /// Its name.
+    pub resource: ResourceName,
+    /// Which guard, for people.
+    pub guard: Owner,
+    /// The token of the refused write. `None`: nothing was refused, the guard says that it checks.
+    pub token: Option<Token>,
+    /// The highest token that it has accepted, where it says so.
+    pub highest: Option<Token>,
+    /// As in [`Acquire`], in the family of operators' writes.
+    pub request_id: RequestId,
+}
+
 impl Operation {
+    /// The level that it belongs to: below it no leader appends it, for older nodes could not read it.
+    pub fn level(&self) -> u32 {
+        match self {
+            Self::Abandon(op) if !matches!(op.family, Family::Lock | Family::Admin) => 3,
+            Self::Election(_) | Self::Hold(_) | Self::Job(_) | Self::ReportGuard(_) => 3,
+            _ => 1,
+        }
+    }
+
     /// The namespace it acts in, if in one.
     pub fn namespace(&self) -> Option<&NamespaceName> {
         match self {
@@ -228,6 +283,10 @@ impl Operation {
             Self::Abandon(op) => Some(&op.namespace),
             Self::ForceRelease(op) => Some(&op.namespace),
             Self::PutNamespace(op) => Some(&op.namespace),
+            Self::Election(op) => Some(op.namespace()),
+            Self::Hold(op) => Some(op.namespace()),
+            Self::Job(op) => Some(op.namespace()),
+            Self::ReportGuard(op) => Some(&op.namespace),
             Self::EndDeserted(_)
             | Self::SetTokenFloor(_)
             | Self::RaiseLevel { .. }

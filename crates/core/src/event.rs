@@ -2,9 +2,9 @@
 
 use crate::{
     command::Family,
-    ids::{Revision, Token},
+    ids::{Revision, Slot, Token},
     names::{Caller, NamespaceName, Owner, Reason, ResourceName},
-    outcome::{Code, End, WaitEnd},
+    outcome::{Code, End, RunState, WaitEnd},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -81,4 +81,64 @@ pub enum EventKind {
     },
     /// Trimming was stopped.
     TrimHeld,
+    /// A leader has changed its value.
+    Proclaimed {
+        /// Its term.
+        term: Token,
+        /// The record's version with the new value.
+        version: u64,
+    },
+    /// The payment of a hold has begun.
+    Begun {
+        /// The fence.
+        token: Token,
+    },
+    /// A job was created or changed.
+    JobPut {
+        /// Its version now.
+        version: u64,
+    },
+    /// An operator has paused a job, or resumed it.
+    JobPaused {
+        /// Whether it is paused now.
+        paused: bool,
+        /// Why.
+        reason: Reason,
+    },
+    /// An operator has asked for an extra run.
+    RunAsked {
+        /// Its slot.
+        slot: Slot,
+        /// Why.
+        reason: Reason,
+    },
+    /// An attempt has begun.
+    RunClaimed {
+        /// Its slot.
+        slot: Slot,
+        /// 1 for the first.
+        attempt: u32,
+        /// Its token.
+        token: Token,
+    },
+    /// A slot has come to another state, other than by a claim.
+    RunChanged {
+        /// Which slot.
+        slot: Slot,
+        /// Attempts so far.
+        attempt: u32,
+        /// What it has come to.
+        state: RunState,
+        /// Of an operator's skip.
+        reason: Option<Reason>,
+    },
+    /// A guard says that it checks tokens.
+    GuardSeen,
+    /// A guard has refused a write.
+    FenceRefused {
+        /// The token of the write.
+        token: Token,
+        /// The highest that it had accepted.
+        highest: Option<Token>,
+    },
 }

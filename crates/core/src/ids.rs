@@ -41,8 +41,12 @@ number! {
     Token
 }
 number! {
-    /// An object with a deadline (a request that waits or holds, a lock delay), numbered as created.
+    /// An object with a deadline (a request that waits or holds, a lock delay, a cool-down), numbered as created.
     ObjectId
+}
+number! {
+    /// When a job is due: a UTC instant in milliseconds since 1970.
+    Slot
 }
 
 impl ClusterTime {

@@ -25,6 +25,15 @@ pub const LABEL_KEY_BYTES_MAX: usize = 64;
 /// Bytes of one label's value.
 pub const LABEL_VALUE_BYTES_MAX: usize = 256;
 
+/// What a leader proclaims.
+pub const VALUE_BYTES_MAX: usize = 4_096;
+/// A job's schedule in the words of cron.
+pub const SCHEDULE_BYTES_MAX: usize = 256;
+/// The name of a time zone.
+pub const ZONE_BYTES_MAX: usize = 64;
+/// A job's name: shorter than a resource's, for `name/slot` is one.
+pub const JOB_BYTES_MAX: usize = 200;
+
 /// Shortest lease that any policy may allow.
 pub const TTL_MS_MIN: u64 = 1_000;
 /// Longest lease that any policy may allow.
@@ -51,6 +60,28 @@ pub const REQUESTS_PER_SECOND_MAX: u64 = 1_000_000;
 pub const ACQUIRE_ALL_RESOURCES_MAX: usize = 64;
 /// Leases in one RenewMany.
 pub const RENEW_MANY_LEASES_MAX: usize = 1_000;
+
+/// Resources in one hold, and holds that one may replace.
+pub const HOLD_RESOURCES_MAX: usize = 64;
+/// Longest time for which the payment of a hold may take, once it has begun.
+pub const HOLD_BEGUN_MS_MAX: u64 = 3_600_000;
+/// Longest `holdCooldown` of a namespace.
+pub const HOLD_COOLDOWN_MS_MAX: u64 = 24 * 3_600_000;
+/// Requests of one owner that are answered with the hold they have already. Each is remembered as long as the hold.
+pub const HOLD_REPEATS_MAX: usize = 100;
+
+/// Jobs of one namespace.
+pub const JOBS_PER_NAMESPACE_MAX: usize = 10_000;
+/// Slots of one job that may still run (asked for, claimed, to be tried again).
+pub const RUNS_OPEN_MAX: usize = 1_000;
+/// Slots of one job that will not run again and are still listed; older ones are below its watermark.
+pub const RUNS_CLOSED_KEPT: usize = 100;
+/// How often a run may be tried again.
+pub const RETRIES_MAX: u32 = 100;
+/// Longest time that one attempt may take.
+pub const MAX_RUN_MS_MAX: u64 = 24 * 3_600_000;
+/// So far ahead of the leader's wall clock may a slot be claimed.
+pub const SLOT_AHEAD_MS_MAX: u64 = 5_000;
 
 /// Reply memory: records of one namespace.
 pub const REPLY_RECORDS_MAX: u64 = 2_000_000;

@@ -98,6 +98,19 @@ name! {
     Reason, check_reason
 }
 
+name! {
+    /// What a leader proclaims: at most 4,096 bytes of UTF-8.
+    Value, check_value
+}
+name! {
+    /// A job's schedule in the words of cron: 1 to 256 bytes without control characters. The state does not read it.
+    ScheduleText, check_schedule
+}
+name! {
+    /// The IANA name of a time zone: 1 to 64 bytes of `A-Z a-z 0-9 _ + - /`. The state does not look it up.
+    ZoneName, check_zone
+}
+
 impl NamespaceName {
     /// The namespace of requests that name none.
     pub const DEFAULT: &'static str = "default";
@@ -161,6 +174,21 @@ fn check_caller(text: &str) -> Result<(), String> {
 fn check_reason(text: &str) -> Result<(), String> {
     check_length(text, 1, limits::REASON_BYTES_MAX)?;
     check_text(text)
+}
+
+fn check_value(text: &str) -> Result<(), String> {
+    check_length(text, 0, limits::VALUE_BYTES_MAX)
+}
+
+fn check_schedule(text: &str) -> Result<(), String> {
+    check_length(text, 1, limits::SCHEDULE_BYTES_MAX)?;
+    check_text(text)
+}
+
+fn check_zone(text: &str) -> Result<(), String> {
+    check_length(text, 1, limits::ZONE_BYTES_MAX)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "_+-/".contains(c);
+    check_alphabet(text, allowed, "A-Z a-z 0-9 _ + - /")
 }
 
 /// Free key-value notes on a request, shown in reads, never in the audit trail. Sorted by key.

@@ -3,8 +3,8 @@
 //! Outcomes are hashed into the outcome chain, so their encoding belongs to the level, like commands'.
 
 use crate::{
-    ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
-    names::{Invalid, Owner, ResourceName},
+    ids::{ClusterTime, LeaseId, ObjectId, Revision, Slot, Token},
+    names::{Invalid, Owner, ResourceName, Value},
     policy::Fencing,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -67,6 +67,139 @@ pub enum Done {
     },
     /// No node trims from here on.
     TrimHeld,
+    /// The candidate leads.
+    Elected(Elected),
+    /// The leader's value is this one now.
+    Proclaimed {
+        /// The record's version with it.
+        version: u64,
+    },
+    /// The successor leads.
+    HandedOff {
+        /// Its term.
+        term: Token,
+    },
+    /// The resources are held for the owner.
+    Held(Held),
+    /// The hold goes on: renewed, or begun.
+    HoldExtended(HoldExtended),
+    /// The owner has no such hold any more.
+    HoldReleased {
+        /// This request ended it.
+        released: bool,
+    },
+    /// The job has this version now.
+    JobPut {
+        /// 1 for a new one.
+        version: u64,
+    },
+    /// The attempt is the caller's.
+    RunClaimed(RunClaimed),
+    /// The attempt has ended by its own account.
+    RunFinished(RunFinished),
+    /// An operator has changed a job.
+    JobChanged {
+        /// Whether it is paused now.
+        paused: bool,
+        /// Of a skip or an extra run.
+        slot: Option<Slot>,
+    },
+    /// A guard's report is on record.
+    GuardReported,
+}
+
+impl Done {
+    /// The grant that it tells of, if it does.
+    pub fn grant(&self) -> Option<&Grant> {
+        match self {
+            Self::Granted(grant) => Some(grant),
+            Self::Elected(elected) => Some(&elected.grant),
+            Self::Held(held) => Some(&held.grant),
+            Self::RunClaimed(run) => Some(&run.grant),
+            _ => None,
+        }
+    }
+}
+
+/// A won campaign, fresh or repeated.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Elected {
+    /// The lease; its one token is the term.
+    pub grant: Grant,
+    /// What the leader proclaims.
+    pub value: Value,
+    /// Of the record.
+    pub version: u64,
+}
+
+/// A hold, fresh, repeated, or one that the owner had already.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Held {
+    /// The lease; its tokens are the fences.
+    pub grant: Grant,
+    /// For whom.
+    pub owner: Owner,
+    /// The owner had it already.
+    pub yours: bool,
+    /// Payment has begun.
+    pub begun: bool,
+}
+
+/// A hold that goes on.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct HoldExtended {
+    /// As in [`Renewed`].
+    pub renewed: Renewed,
+    /// Payment has begun.
+    pub begun: bool,
+}
+
+/// A claimed attempt, fresh or repeated.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct RunClaimed {
+    /// The lease.
+    pub grant: Grant,
+    /// Which slot.
+    pub slot: Slot,
+    /// 1 for the first.
+    pub attempt: u32,
+}
+
+/// What a slot has come to when an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct RunFinished {
+    /// Which slot.
+    pub slot: Slot,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What the slot has come to.
+    pub state: RunState,
+}
+
+/// What a slot has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+pub enum RunState {
+    /// An operator asked for it; nobody has claimed it yet.
+    Asked,
+    /// An attempt is under way.
+    Claimed,
+    /// The last attempt died or failed, and another may be claimed.
+    Retry,
+    /// Done.
+    Succeeded,
+    /// The last attempt failed by its own account, and the retries are used up.
+    Failed,
+    /// The last attempt died, and the retries are used up.
+    Lost,
+    /// An operator left it out, or a later slot took its place.
+    Skipped,
+}
+
+impl RunState {
+    /// Whether it may still run, or does.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Asked | Self::Claimed | Self::Retry)
+    }
 }
 
 /// A grant, fresh or repeated.
@@ -123,6 +256,12 @@ pub enum End {
     Forced,
     /// By the owner's Abandon, or because nobody asked for the hand-over.
     Abandoned,
+    /// To a named successor.
+    HandedOff,
+    /// Of a run: by its own account.
+    Finished,
+    /// Of a hold: by another of the same owner that takes its place.
+    Replaced,
 }
 
 impl End {
@@ -134,6 +273,9 @@ impl End {
             Self::MaxHold => "maxHold",
             Self::Forced => "forced",
             Self::Abandoned => "abandoned",
+            Self::HandedOff => "handedOff",
+            Self::Finished => "finished",
+            Self::Replaced => "replaced",
         }
     }
 }
@@ -160,6 +302,8 @@ pub enum AbandonedWas {
     Ended(End),
     /// Refused before.
     Refused(Code),
+    /// A write that was done, and stays.
+    Done,
 }
 
 /// Why nothing was done. The code says what happened; the detail has the figures.
@@ -229,6 +373,16 @@ pub enum Code {
     Overloaded,
     /// Too late in the log for its `bornAt`, or granting is paused after a restore.
     Unavailable,
+    /// Held for somebody else.
+    Taken,
+    /// Another claim is live.
+    RunClaimed,
+    /// The slot has finished, or counts as finished.
+    RunFinished,
+    /// An operator has paused the job.
+    RunPaused,
+    /// The run's retries are used up.
+    RetriesExhausted,
 }
 
 /// Figures of a refusal.
@@ -274,6 +428,27 @@ pub enum Detail {
     Paused,
     /// Over 30 s of cluster time after the command's `bornAt`, or `bornAt` lies ahead of the log.
     BornAt,
+    /// What is not there.
+    Missing(Missing),
+    /// The command belongs to a level above the one in force.
+    Level {
+        /// The level that it needs.
+        needed: u32,
+    },
+    /// Who has the run, where somebody has.
+    Run {
+        /// Its claimer; `None`: in the lock delay after one.
+        holder: Option<Holder>,
+    },
+}
+
+/// What a command names and the state does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Missing {
+    /// No candidate of that name waits.
+    Candidate,
+    /// No such job.
+    Job,
 }
 
 /// Why a wait ended without a grant.
@@ -285,6 +460,8 @@ pub enum WaitEnd {
     Deserted,
     /// Cleared by a restore.
     Restored,
+    /// The same candidate campaigned anew.
+    Replaced,
 }
 
 /// One resource that is not free.

@@ -44,6 +44,25 @@ pub struct Policy {
     pub reply_records: u64,
 }
 
+/// What a namespace allows its holds (DESIGN.md section 10). Changed by `PutHoldPolicy`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct HoldPolicy {
+    /// Resources that one owner may hold at once. `None`: unbounded.
+    pub per_owner: Option<u64>,
+    /// After the end of a hold whose payment had not begun its owner gets no new one on that resource for this long.
+    pub cooldown_ms: u64,
+}
+
+impl HoldPolicy {
+    /// Checks every field against the service's limits.
+    pub fn check(&self) -> Result<(), Invalid> {
+        if let Some(per_owner) = self.per_owner {
+            within("holdsPerOwner", per_owner, 1..=limits::LEASES_PER_NAMESPACE_MAX)?;
+        }
+        within("holdCooldown", self.cooldown_ms, 0..=limits::HOLD_COOLDOWN_MS_MAX)
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {

@@ -1,10 +1,11 @@
 //! Reads: what can be asked of a state, and the answers. They change nothing and are no commands.
 
 use crate::{
-    ids::{ObjectId, Token},
-    names::{Caller, Labels, NamespaceName, Owner, ResourceName},
-    outcome::Holder,
-    policy::{Fencing, Policy},
+    command::JobDefinition,
+    ids::{ObjectId, Slot, Token},
+    names::{Caller, Labels, NamespaceName, Owner, Reason, ResourceName, Value},
+    outcome::{End, Holder, RunState},
+    policy::{Fencing, HoldPolicy, Policy},
 };
 
 /// One locked or free resource, with its queue.
@@ -39,6 +40,100 @@ pub struct HolderView {
     pub final_deadline_in_ms: Option<u64>,
     /// Since the last renewal (or the grant).
     pub renewed_ago_ms: u64,
+    /// What it is besides a lease.
+    pub face: FaceView,
+}
+
+/// What a lease has beyond a lock's, by its family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaceView {
+    /// Nothing.
+    Plain,
+    /// Of a leader.
+    Leader {
+        /// What it proclaims.
+        value: Value,
+        /// Rises with each new leader and each proclaim.
+        version: u64,
+    },
+    /// Of a hold.
+    Hold {
+        /// Payment has begun.
+        begun: bool,
+    },
+}
+
+/// Which holds to list, by name.
+#[derive(Clone, Debug)]
+pub struct ListHolds {
+    /// Where.
+    pub namespace: NamespaceName,
+    /// Only names that begin so.
+    pub prefix: String,
+    /// Only of this owner.
+    pub owner: Option<Owner>,
+    /// Rows at most.
+    pub limit: usize,
+    /// Only names after this one: the `next` of the page before; empty: from the first.
+    pub after: String,
+}
+
+/// One page of holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldPage {
+    /// Rows.
+    pub holds: Vec<LockView>,
+    /// Where the next page begins; `None`: this was the last. A page may be empty and still have one.
+    pub next: Option<ResourceName>,
+}
+
+/// A job with its ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// Its name.
+    pub job: ResourceName,
+    /// For the next put's `expectedVersion`, and for claims.
+    pub version: u64,
+    /// What it is.
+    pub definition: JobDefinition,
+    /// An operator has paused it.
+    pub paused: bool,
+    /// Slots before this one that are not in `runs` count as finished.
+    pub watermark: Slot,
+    /// Newest slot first.
+    pub runs: Vec<RunView>,
+}
+
+/// One slot of a job's ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunView {
+    /// The slot.
+    pub slot: Slot,
+    /// What it has come to.
+    pub state: RunState,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// The last attempt.
+    pub last: Option<AttemptView>,
+    /// Why an operator asked for it or left it out.
+    pub reason: Option<Reason>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptView {
+    /// Its token.
+    pub token: Token,
+    /// Who claimed it.
+    pub owner: Owner,
+    /// By the leader's wall clock, in milliseconds since 1970.
+    pub started_at_ms: u64,
+    /// The same; `None`: under way.
+    pub ended_at_ms: Option<u64>,
+    /// How its lease ended.
+    pub end: Option<End>,
+    /// Under way: until its deadline.
+    pub expires_in_ms: Option<u64>,
 }
 
 /// One waiter.
@@ -87,6 +182,10 @@ pub struct NamespaceView {
     pub version: u64,
     /// Its rules.
     pub policy: Policy,
+    /// Its rules for holds.
+    pub holds: HoldPolicy,
+    /// A fence guard has reported for one of its fence keys.
+    pub is_proven: bool,
     /// Active leases.
     pub leases: u64,
     /// Waiting requests.

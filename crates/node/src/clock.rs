@@ -27,7 +27,7 @@ impl Mono {
 pub struct Now {
     /// The monotonic clock: everything is measured by this.
     pub mono: Mono,
-    /// The wall clock in microseconds since 1970: read for an announce, and for nothing else.
+    /// The wall clock in microseconds since 1970: read for an announce, and for a slot that may come too early.
     pub wall_us: u64,
 }
 

@@ -7,7 +7,7 @@ use sereno_core::{
     command::Operation,
     ids::{ClusterTime, LogId, ObjectId, Position, Revision},
     names::{Caller, Invalid, NamespaceName},
-    outcome::{Done, Outcome},
+    outcome::Outcome,
 };
 use std::{
     sync::{
@@ -81,6 +81,11 @@ pub enum Undecided {
     TooLarge {
         /// Its size.
         bytes: u64,
+    },
+    /// Certainly not applied: the slot lies too far ahead of the leader's wall clock.
+    TooEarly {
+        /// So far.
+        ahead_ms: u64,
     },
 }
 
@@ -373,7 +378,7 @@ impl Drop for Listening<'_> {
 /// The claim that a reply grants.
 pub(crate) fn granted_claim(reply: &Reply) -> Option<ObjectId> {
     match reply {
-        Reply::Decided(Outcome { result: Ok(Done::Granted(grant)), .. }) => Some(grant.claim),
+        Reply::Decided(Outcome { result: Ok(done), .. }) => done.grant().map(|grant| grant.claim),
         _ => None,
     }
 }

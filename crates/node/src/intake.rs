@@ -3,7 +3,7 @@
 
 use crate::{clock::Mono, node::CallId};
 use sereno_core::{
-    command::{Command, Operation},
+    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation},
     ids::ClusterTime,
     limits,
     names::{Caller, NamespaceName},
@@ -154,8 +154,16 @@ enum Kind {
 
 fn kind(operation: &Operation) -> Kind {
     match operation {
-        Operation::Renew(_) | Operation::RenewMany(_) => Kind::Renewal,
-        Operation::Release(_) | Operation::Abandon(_) => Kind::Ending,
+        Operation::Renew(_)
+        | Operation::RenewMany(_)
+        | Operation::Election(ElectionCommand::Renew(_))
+        | Operation::Hold(HoldCommand::Renew(_) | HoldCommand::Begin(_))
+        | Operation::Job(JobCommand::RenewRun(_)) => Kind::Renewal,
+        Operation::Release(_)
+        | Operation::Abandon(_)
+        | Operation::Election(ElectionCommand::Resign(_) | ElectionCommand::Handoff(_))
+        | Operation::Hold(HoldCommand::Release(_))
+        | Operation::Job(JobCommand::FinishRun(_)) => Kind::Ending,
         _ => Kind::Ordinary,
     }
 }
@@ -178,7 +186,22 @@ pub(crate) fn is_kept(pending: &Pending) -> bool {
 /// Whether the namespace's request rate applies: renewals, releases and abandons only keep or free what was
 /// granted within the rate, and a runaway tenant must not lock the operator out.
 pub(crate) fn is_rated(operation: &Operation) -> bool {
-    matches!(operation, Operation::Acquire(_) | Operation::AcquireAll(_))
+    matches!(
+        operation,
+        Operation::Acquire(_)
+            | Operation::AcquireAll(_)
+            | Operation::Election(ElectionCommand::Campaign(_))
+            | Operation::Hold(HoldCommand::Hold(_))
+            | Operation::Job(JobCommand::ClaimRun(_))
+    )
+}
+
+/// Whether its answer may be held back until its turn comes.
+pub(crate) fn may_wait(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Acquire(_) | Operation::Election(ElectionCommand::Campaign(_))
+    )
 }
 
 /// Request rates of namespaces: each allows its number per second, and as much at once after a pause.

@@ -29,6 +29,37 @@ pub(crate) fn rfc3339(unix_ms: u64) -> String {
     String::from_utf8(text).expect("digits are ASCII")
 }
 
+/// Reads a UTC instant like `2026-12-01T02:00:00Z`, with at most milliseconds; `None` for anything else.
+pub(crate) fn parse_rfc3339(text: &str) -> Option<u64> {
+    let body = text.strip_suffix('Z')?;
+    let (moment, fraction) = body.split_once('.').unwrap_or((body, "0"));
+    let number = |text: &str| -> Option<u64> {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_| is_number)
+    };
+    let part = |range: std::ops::Range<usize>| number(moment.get(range)?);
+    let days = days_from_civil(part(0..4)?, part(5..7)?, part(8..10)?)?;
+    let seconds = days * 86_400 + part(11..13)? * 3_600 + part(14..16)? * 60 + part(17..19)?;
+    let ms = number(fraction).filter(|_| fraction.len() <= 3)?;
+    let unix_ms = seconds * 1_000 + ms * 10_u64.pow(3 - fraction.len() as u32);
+    // Written again it has to read the same: no 30th of February, no hour 25, no other separators.
+    let again = rfc3339(unix_ms);
+    (again.get(..19) == Some(moment)).then_some(unix_ms)
+}
+
+/// Days after 1970-01-01; `None` before that, or for a month that is none.
+fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1..=12).contains(&month) || year < 1970 {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let months_since_march = (month + 9) % 12;
+    let day_of_year = (153 * months_since_march + 2) / 5 + day.checked_sub(1)?;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * 146_097 + day_of_era).checked_sub(719_468)
+}
+
 /// By hand, because every grant has such a time.
 fn push_digits(text: &mut Vec<u8>, number: u64, width: u32) {
     // A year beyond 9999 has more digits.
@@ -69,6 +100,27 @@ mod tests {
             (253_402_300_800_000, "10000-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(rfc3339(ms), text);
+            if text.len() == 24 {
+                assert_eq!(parse_rfc3339(text), Some(ms));
+            }
+        }
+        assert_eq!(parse_rfc3339("2025-11-30T22:00:00Z"), Some(1_764_540_000_000));
+        assert_eq!(parse_rfc3339("2025-11-30T22:00:00.5Z"), Some(1_764_540_000_500));
+        for wrong in [
+            "",
+            "2025-11-30T22:00:00",
+            "2025-11-30 22:00:00Z",
+            "2025-02-29T00:00:00Z",
+            "2025-13-01T00:00:00Z",
+            "2025-11-30T24:00:00Z",
+            "2025-11-30T22:00:60Z",
+            "2025-11-30T22:00:00.1234Z",
+            "2025-11-30T22:00:00.Z",
+            "2025-11-30T22:00:00+01:00",
+            "1969-12-31T23:59:59Z",
+            "+025-11-30T22:00:00Z",
+        ] {
+            assert_eq!(parse_rfc3339(wrong), None, "{wrong}");
         }
     }
 

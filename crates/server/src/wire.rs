@@ -3,7 +3,7 @@
 use sereno_api as api;
 use sereno_core::{
     command::Family,
-    outcome::{AbandonedWas, Code, End, NotReleased, WaitEnd},
+    outcome::{AbandonedWas, Code, End, NotReleased, RunState, WaitEnd},
     policy::Fencing,
 };
 
@@ -24,6 +24,11 @@ pub(crate) fn code(code: Code) -> api::ErrorCode {
         Code::LimitReached => api::ErrorCode::LimitReached,
         Code::Overloaded => api::ErrorCode::Overloaded,
         Code::Unavailable => api::ErrorCode::Unavailable,
+        Code::Taken => api::ErrorCode::Taken,
+        Code::RunClaimed => api::ErrorCode::RunClaimed,
+        Code::RunFinished => api::ErrorCode::RunFinished,
+        Code::RunPaused => api::ErrorCode::RunPaused,
+        Code::RetriesExhausted => api::ErrorCode::RetriesExhausted,
     }
 }
 
@@ -34,6 +39,9 @@ pub(crate) fn end(end: End) -> api::Reason {
         End::MaxHold => api::Reason::MaxHold,
         End::Forced => api::Reason::Forced,
         End::Abandoned => api::Reason::Abandoned,
+        End::HandedOff => api::Reason::HandedOff,
+        End::Finished => api::Reason::Finished,
+        End::Replaced => api::Reason::Replaced,
     }
 }
 
@@ -49,6 +57,7 @@ pub(crate) fn wait_end(why: WaitEnd) -> api::Reason {
         WaitEnd::TimedOut => api::Reason::TimedOut,
         WaitEnd::Deserted => api::Reason::Abandoned,
         WaitEnd::Restored => api::Reason::Restored,
+        WaitEnd::Replaced => api::Reason::Replaced,
     }
 }
 
@@ -59,6 +68,7 @@ pub(crate) fn abandoned_was(was: AbandonedWas) -> api::AbandonedWas {
         AbandonedWas::Granted => api::AbandonedWas::Granted,
         AbandonedWas::Ended(_) => api::AbandonedWas::Ended,
         AbandonedWas::Refused(_) => api::AbandonedWas::Refused,
+        AbandonedWas::Done => api::AbandonedWas::Done,
     }
 }
 
@@ -80,6 +90,28 @@ pub(crate) fn family(family: Family) -> api::Family {
     match family {
         Family::Lock => api::Family::Lock,
         Family::Admin => api::Family::Admin,
+        Family::Election => api::Family::Election,
+        Family::Job => api::Family::Job,
+        Family::Hold => api::Family::Hold,
+    }
+}
+
+/// The other way round; `None`: no family of this version is called so.
+pub(crate) fn to_family(word: &str) -> Option<Family> {
+    [Family::Lock, Family::Election, Family::Job, Family::Hold, Family::Admin]
+        .into_iter()
+        .find(|family| family.as_str() == word)
+}
+
+pub(crate) fn run_state(state: RunState) -> api::RunState {
+    match state {
+        RunState::Asked => api::RunState::Asked,
+        RunState::Claimed => api::RunState::Claimed,
+        RunState::Retry => api::RunState::Retry,
+        RunState::Succeeded => api::RunState::Succeeded,
+        RunState::Failed => api::RunState::Failed,
+        RunState::Lost => api::RunState::Lost,
+        RunState::Skipped => api::RunState::Skipped,
     }
 }
 

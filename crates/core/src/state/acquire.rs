@@ -3,7 +3,7 @@
 
 use super::{
     State,
-    claim::{Claim, Holding},
+    claim::{Claim, Face, Holding},
     deviations,
     memory::Fate,
     request::{No, Request},
@@ -19,30 +19,32 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// What Acquire and AcquireAll have in common.
-struct Ask<'a> {
-    caller: &'a Caller,
-    resources: &'a [ResourceName],
-    owner: &'a Owner,
-    lease_id: LeaseId,
-    lease_ttl_ms: Option<u64>,
-    wait_timeout_ms: u64,
-    max_hold_ms: Option<u64>,
-    fencing: Option<Fencing>,
-    labels: &'a Labels,
+/// What all that ask for a lease have in common.
+pub(super) struct Ask<'a> {
+    pub(super) face: Face,
+    pub(super) caller: &'a Caller,
+    pub(super) resources: &'a [ResourceName],
+    pub(super) owner: &'a Owner,
+    pub(super) lease_id: LeaseId,
+    pub(super) lease_ttl_ms: Option<u64>,
+    pub(super) wait_timeout_ms: u64,
+    pub(super) max_hold_ms: Option<u64>,
+    pub(super) fencing: Option<Fencing>,
+    pub(super) labels: &'a Labels,
 }
 
 /// The terms of a grant, after defaults.
-struct Terms {
-    ttl_ms: u64,
-    max_hold_ms: Option<u64>,
-    fencing: Fencing,
+pub(super) struct Terms {
+    pub(super) ttl_ms: u64,
+    pub(super) max_hold_ms: Option<u64>,
+    pub(super) fencing: Fencing,
 }
 
 impl State {
     pub(super) fn acquire(&mut self, caller: &Caller, op: &Acquire) -> Outcome {
         let request = self.request(caller, &op.namespace, Family::Lock, &op.request_id, op);
         let ask = Ask {
+            face: Face::Lock,
             caller,
             resources: std::slice::from_ref(&op.resource),
             owner: &op.owner,
@@ -59,6 +61,7 @@ impl State {
     pub(super) fn acquire_all(&mut self, caller: &Caller, op: &AcquireAll) -> Outcome {
         let request = self.request(caller, &op.namespace, Family::Lock, &op.request_id, op);
         let ask = Ask {
+            face: Face::Lock,
             caller,
             resources: &op.resources,
             owner: &op.owner,
@@ -72,10 +75,11 @@ impl State {
         self.ask(&request, &ask)
     }
 
-    fn ask(&mut self, request: &Request, ask: &Ask) -> Outcome {
-        let aside = self.queues_aside(request.namespace, ask.resources);
+    pub(super) fn ask(&mut self, request: &Request, ask: &Ask) -> Outcome {
+        let family = ask.face.family();
+        let aside = self.queues_aside(request.namespace, family, ask.resources);
         let outcome = self.ask_in_order(request, ask);
-        self.queues_back(request.namespace, aside);
+        self.queues_back(request.namespace, family, aside);
         outcome
     }
 
@@ -83,7 +87,7 @@ impl State {
         let known = self.recall(request);
         if let Some(namespace) = request.namespace {
             for resource in ask.resources {
-                self.touch_resource(namespace, resource);
+                self.touch_resource(namespace, ask.face.family(), resource);
             }
         }
         self.next_revision();
@@ -94,31 +98,24 @@ impl State {
         if !self.is_same_content(known, request) {
             return self.reused();
         }
-        let not_a_lock = |_| unreachable!("operators' writes are another family");
-        self.replay(known, not_a_lock, |state, fate, code| {
+        // The same id for a write of another kind has other content, and was refused above.
+        let not_an_ask = |_| unreachable!("what was done at once asked for no lease");
+        self.replay(known, not_an_ask, |state, fate, code| {
             state.refusal_again(fate, code, request, ask)
         })
     }
 
     fn ask_anew(&mut self, request: &Request, ask: &Ask) -> Result<Done, No> {
-        let namespace = self.admit(request)?;
-        if self.memory.find_lease(ask.lease_id).is_some() || ask.lease_id == LeaseId::default() {
-            let invalid = Invalid::new("leaseId", "must be drawn at random by the node");
-            return Err(No::Forget(invalid.into()));
-        }
-        if self.paused_ms() > 0 {
-            let refusal = Refusal::new(Code::Unavailable).with(Detail::Paused);
-            return Err(No::Forget(refusal.retry_after(self.paused_ms())));
-        }
+        let namespace = self.admit_lease(request, ask.lease_id)?;
         let terms = self.terms(namespace, ask).inspect_err(|refusal| {
             if refusal.code == Code::FencingRequired {
                 self.note_refusal(namespace, ask, refusal.code);
             }
         })?;
-        let in_the_way = self.in_the_way(namespace, ask.resources);
+        let in_the_way = self.in_the_way(namespace, ask.face.family(), ask.resources);
         let free = deviations::free_part(ask.resources, &in_the_way);
         if let Some(free) = &free {
-            let ask = Ask { resources: free, ..*ask };
+            let ask = Ask { resources: free, face: ask.face.clone(), ..*ask };
             return Ok(self.grant_at_once(request, namespace, &ask, &terms));
         }
         if in_the_way.is_empty() {
@@ -128,6 +125,7 @@ impl State {
         if ask.wait_timeout_ms == 0 {
             return Err(locked(in_the_way).into());
         }
+        self.replace_wait(namespace, ask);
         self.check_queue_limits(namespace, ask)?;
         let deadline = self.wait_deadline(ask.wait_timeout_ms);
         let id = self.next_object();
@@ -136,7 +134,24 @@ impl State {
         Ok(Done::Waiting(self.waiting(id)))
     }
 
-    fn grant_at_once(
+    /// The namespace of a new request for a lease.
+    ///
+    /// # Errors
+    /// As [`Self::admit`]; and while granting is paused after a restore.
+    pub(super) fn admit_lease(&self, request: &Request, lease_id: LeaseId) -> Result<u32, No> {
+        let namespace = self.admit(request)?;
+        if self.memory.find_lease(lease_id).is_some() || lease_id == LeaseId::default() {
+            let invalid = Invalid::new("leaseId", "must be drawn at random by the node");
+            return Err(No::Forget(invalid.into()));
+        }
+        if self.paused_ms() > 0 {
+            let refusal = Refusal::new(Code::Unavailable).with(Detail::Paused);
+            return Err(No::Forget(refusal.retry_after(self.paused_ms())));
+        }
+        Ok(namespace)
+    }
+
+    pub(super) fn grant_at_once(
         &mut self,
         request: &Request,
         namespace: u32,
@@ -146,7 +161,7 @@ impl State {
         let id = self.next_object();
         let claim = Box::new(self.claim(request, namespace, ask, terms, id));
         self.grant(id, claim, false);
-        Done::Granted(self.claims[&id].grant(id, self.time))
+        self.granted(id)
     }
 
     fn claim(
@@ -164,6 +179,7 @@ impl State {
         };
         Claim {
             namespace,
+            face: ask.face.clone(),
             record: self.remember_live(request, ask.lease_id, id),
             lease_id: ask.lease_id,
             owner: ask.owner.clone(),
@@ -178,6 +194,7 @@ impl State {
             held: None,
             spent: None,
             asked_at: self.revision,
+            repeats: Vec::new(),
         }
     }
 
@@ -186,7 +203,7 @@ impl State {
         let policy = &self.namespaces[namespace as usize].policy;
         check_resources(ask.resources)?;
         let ttl_ms = match ask.lease_ttl_ms {
-            Some(ttl_ms) => self.check_ttl(namespace, ttl_ms)?,
+            Some(ttl_ms) => self.check_ttl(namespace, "leaseTtl", ttl_ms)?,
             None => policy.default_ttl_ms,
         };
         within("waitTimeout", ask.wait_timeout_ms, 0..=limits::WAIT_TIMEOUT_MS_MAX)?;
@@ -201,15 +218,25 @@ impl State {
         Ok(Terms { ttl_ms, max_hold_ms: ask.max_hold_ms.or(policy.max_hold_ms), fencing })
     }
 
-    pub(super) fn check_ttl(&self, namespace: u32, ttl_ms: u64) -> Result<u64, Invalid> {
+    pub(super) fn check_ttl(
+        &self,
+        namespace: u32,
+        field: &str,
+        ttl_ms: u64,
+    ) -> Result<u64, Invalid> {
         let policy = &self.namespaces[namespace as usize].policy;
         let min_ttl_ms = policy.min_ttl_ms.unwrap_or(self.service_min_ttl_ms);
-        within("leaseTtl", ttl_ms, min_ttl_ms..=policy.max_ttl_ms)?;
+        within(field, ttl_ms, min_ttl_ms..=policy.max_ttl_ms)?;
         Ok(ttl_ms)
     }
 
-    fn in_the_way(&self, namespace: u32, names: &[ResourceName]) -> Vec<InTheWay> {
-        let resources = &self.namespaces[namespace as usize].resources;
+    pub(super) fn in_the_way(
+        &self,
+        namespace: u32,
+        family: Family,
+        names: &[ResourceName],
+    ) -> Vec<InTheWay> {
+        let resources = &self.namespaces[namespace as usize].space(family).resources;
         let in_the_way = |name: &ResourceName| {
             let resource = resources.get(name).filter(|resource| !resource.is_free())?;
             let holder = resource.holder.map(|id| {
@@ -226,9 +253,19 @@ impl State {
     }
 
     fn check_lease_limit(&mut self, namespace: u32, ask: &Ask) -> Result<(), No> {
+        self.check_lease_limit_after(namespace, ask, 0)
+    }
+
+    /// The same where `ending` leases end in the same moment.
+    pub(super) fn check_lease_limit_after(
+        &mut self,
+        namespace: u32,
+        ask: &Ask,
+        ending: u64,
+    ) -> Result<(), No> {
         let of = &self.namespaces[namespace as usize];
         let max = of.policy.max_leases;
-        if of.leases_taken() + ask.resources.len() as u64 <= max {
+        if of.leases_taken() + ask.resources.len() as u64 <= max + ending {
             return Ok(());
         }
         self.note_refusal(namespace, ask, Code::LimitReached);
@@ -237,8 +274,8 @@ impl State {
 
     fn check_queue_limits(&mut self, namespace: u32, ask: &Ask) -> Result<(), No> {
         let of = &self.namespaces[namespace as usize];
-        let waiters =
-            of.resources.get(&ask.resources[0]).map_or(0, |resource| resource.queue.len());
+        let resources = &of.space(ask.face.family()).resources;
+        let waiters = resources.get(&ask.resources[0]).map_or(0, |resource| resource.queue.len());
         let no = if waiters >= limits::WAITERS_PER_RESOURCE_MAX {
             No::Remember(self.queue_full())
         } else if of.waiters >= of.policy.max_waiters {
@@ -250,7 +287,7 @@ impl State {
         Err(no)
     }
 
-    fn limit_reached(&self, limit: &str, max: u64) -> Refusal {
+    pub(super) fn limit_reached(&self, limit: &str, max: u64) -> Refusal {
         Refusal::new(Code::LimitReached).with(self.limit(limit, max)).retry_after(1_000)
     }
 
@@ -267,9 +304,10 @@ impl State {
     }
 
     /// A refusal by an operator's rule is an event.
-    fn note_refusal(&mut self, namespace: u32, ask: &Ask, code: Code) {
+    pub(super) fn note_refusal(&mut self, namespace: u32, ask: &Ask, code: Code) {
         let subject = (&ask.resources[0], ask.owner, ask.lease_id.public_hash());
-        self.event(ask.caller, namespace, Some(subject), EventKind::Refused { code });
+        let kind = EventKind::Refused { code };
+        self.event(ask.caller, namespace, ask.face.family(), Some(subject), kind);
     }
 
     /// The same refusal once more: the code is the first one's, the figures are those of now.
@@ -277,7 +315,9 @@ impl State {
         let Some(namespace) = request.namespace else { return Refusal::new(code) };
         let policy = &self.namespaces[namespace as usize].policy;
         match code {
-            Code::Locked => locked(self.in_the_way(namespace, ask.resources)),
+            Code::Locked => {
+                locked(self.in_the_way(namespace, ask.face.family(), ask.resources))
+            }
             Code::QueueFull => self.queue_full(),
             Code::LimitReached if fate == Fate::TooManyWaiters => {
                 self.limit_reached("maxWaiters", policy.max_waiters)
@@ -292,7 +332,7 @@ impl State {
     }
 }
 
-fn check_resources(resources: &[ResourceName]) -> Result<(), Invalid> {
+pub(super) fn check_resources(resources: &[ResourceName]) -> Result<(), Invalid> {
     let count = resources.len() as u64;
     within("resources", count, 1..=limits::ACQUIRE_ALL_RESOURCES_MAX as u64)?;
     let mut seen = BTreeSet::new();
@@ -303,10 +343,15 @@ fn check_resources(resources: &[ResourceName]) -> Result<(), Invalid> {
 }
 
 fn locked(in_the_way: Vec<InTheWay>) -> Refusal {
+    not_free(Code::Locked, in_the_way)
+}
+
+/// What is in the way, and when it frees at the latest.
+pub(super) fn not_free(code: Code, in_the_way: Vec<InTheWay>) -> Refusal {
     let frees_in_ms = |one: &InTheWay| match &one.holder {
         Some(holder) => holder.expires_in_ms,
         None => one.lock_delay_ms,
     };
     let retry_after_ms = in_the_way.iter().map(frees_in_ms).max().unwrap_or(0);
-    Refusal::new(Code::Locked).with(Detail::Locked(in_the_way)).retry_after(retry_after_ms)
+    Refusal::new(code).with(Detail::Locked(in_the_way)).retry_after(retry_after_ms)
 }

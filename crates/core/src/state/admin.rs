@@ -2,13 +2,14 @@
 
 use super::{State, claim::Namespace, request::No};
 use crate::{
-    command::{Family, PutNamespace, SetTokenFloor},
+    command::{Family, PutHoldPolicy, PutNamespace, SetTokenFloor},
     event::{Event, EventKind},
     ids::Token,
     limits,
     names::{Caller, Invalid, NamespaceName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
     planted::{self, Planted},
+    policy::HoldPolicy,
 };
 
 /// A floor further ahead of the leader's clock than this would only be a mistake, and cannot be undone.
@@ -17,12 +18,24 @@ const FLOOR_AHEAD_US_MAX: u64 = 366 * 24 * 3_600 * 1_000_000;
 impl State {
     pub(super) fn put_namespace(&mut self, caller: &Caller, op: &PutNamespace) -> Outcome {
         self.next_revision();
-        let result = self.try_put_namespace(caller, op);
+        let result = self.try_put_namespace(caller, op, &HoldPolicy::default());
         self.decided(None, result)
     }
 
-    fn try_put_namespace(&mut self, caller: &Caller, op: &PutNamespace) -> Result<Done, Refusal> {
+    pub(super) fn put_hold_policy(&mut self, caller: &Caller, op: &PutHoldPolicy) -> Outcome {
+        self.next_revision();
+        let result = self.try_put_namespace(caller, &op.put, &op.holds);
+        self.decided(None, result)
+    }
+
+    fn try_put_namespace(
+        &mut self,
+        caller: &Caller,
+        op: &PutNamespace,
+        holds: &HoldPolicy,
+    ) -> Result<Done, Refusal> {
         op.policy.check(self.service_min_ttl_ms)?;
+        holds.check()?;
         let known = self.namespace_id(&op.namespace);
         let current = known.map_or(0, |id| self.namespaces[id as usize].version);
         if current != op.expected_version {
@@ -39,8 +52,10 @@ impl State {
             }
             None => self.create_namespace(op)?,
         };
-        let version = self.namespaces[id as usize].version;
-        self.event(caller, id, None, EventKind::NamespacePut { version });
+        let namespace = &mut self.namespaces[id as usize];
+        namespace.hold_policy = holds.clone();
+        let version = namespace.version;
+        self.event(caller, id, Family::Lock, None, EventKind::NamespacePut { version });
         Ok(Done::NamespacePut { version })
     }
 

@@ -1,18 +1,24 @@
 //! Claims: requests that wait or hold, and the resources that they are about.
 
-use super::memory::RecordId;
+use super::{job::Job, memory::RecordId};
 use crate::{
-    ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
-    names::{Caller, Labels, NamespaceName, Owner, ResourceName},
+    command::Family,
+    ids::{ClusterTime, LeaseId, ObjectId, Revision, Slot, Token},
+    names::{Caller, Labels, NamespaceName, Owner, ResourceName, Value},
     outcome::{End, Grant, Holder},
-    policy::{Fencing, Policy},
+    policy::{Fencing, HoldPolicy, Policy},
 };
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use borsh::{BorshDeserialize, BorshSerialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+/// The families whose names are leased.
+pub(super) const LEASED: [Family; 4] = [Family::Lock, Family::Election, Family::Job, Family::Hold];
 
 /// A request that waits or holds. It has one deadline; a holding one may hold several resources.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) namespace: u32,
+    pub(super) face: Face,
     pub(super) record: RecordId,
     pub(super) lease_id: LeaseId,
     pub(super) owner: Owner,
@@ -32,6 +38,36 @@ pub(super) struct Claim {
     pub(super) spent: Option<End>,
     /// The last revision at which its owner asked for it; see `EndDeserted`.
     pub(super) asked_at: Revision,
+    /// Of a hold: later requests of the owner that were answered with it. They end when it does.
+    pub(super) repeats: Vec<RecordId>,
+}
+
+/// What a claim is besides a lease: by its family.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub(super) enum Face {
+    /// A lock: nothing.
+    Lock,
+    /// A candidate or leader.
+    Candidate {
+        value: Value,
+        /// The revision of the grant or of the last proclaim; 0 while waiting.
+        version: Revision,
+    },
+    /// A hold, and whether its payment has begun.
+    Hold { begun: bool },
+    /// An attempt to run a slot.
+    Run { job: ResourceName, slot: Slot },
+}
+
+impl Face {
+    pub(super) fn family(&self) -> Family {
+        match self {
+            Self::Lock => Family::Lock,
+            Self::Candidate { .. } => Family::Election,
+            Self::Hold { .. } => Family::Hold,
+            Self::Run { .. } => Family::Job,
+        }
+    }
 }
 
 /// What a holding claim has that a waiting one has not.
@@ -64,8 +100,15 @@ impl Claim {
         self.holdings.iter().all(|holding| holding.ended.is_some())
     }
 
+    pub(super) fn family(&self) -> Family {
+        self.face.family()
+    }
+
     /// How the lease ends when its deadline passes.
     pub(super) fn end_at_deadline(&self) -> End {
+        if self.face == (Face::Hold { begun: true }) {
+            return End::Expired;
+        }
         match self.held.and_then(|held| held.final_deadline) {
             Some(final_deadline) if final_deadline == self.deadline => End::MaxHold,
             _ => End::Expired,
@@ -122,6 +165,13 @@ impl Resource {
         self.holder.is_none() && self.delay.is_none()
     }
 
+    /// Takes a waiting claim out of the queue.
+    pub(super) fn leave(&mut self, claim: ObjectId) {
+        let index = self.place(claim) as usize - 1;
+        self.queue.remove(index);
+        self.due -= usize::from(index < self.due);
+    }
+
     /// The place of a waiting claim: 1 is next.
     pub(super) fn place(&self, claim: ObjectId) -> u64 {
         let index = self.queue.binary_search(&claim).expect("a waiting claim is in its queue");
@@ -129,12 +179,24 @@ impl Resource {
     }
 }
 
-/// After an expiry or a forced release: nobody is granted until the deadline.
+/// After the end of a lease: nobody is granted until the deadline, or its owner is not.
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     pub(super) namespace: u32,
+    pub(super) family: Family,
     pub(super) resource: ResourceName,
+    /// `None`: a lock delay, for everybody. Else the cool-down of a hold's owner.
+    pub(super) owner: Option<Owner>,
     pub(super) deadline: ClusterTime,
+}
+
+/// The names of one family in one namespace.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    /// Never iterated: its order is not that of the log. `by_age` and the claims have all there is to list.
+    pub(super) resources: HashMap<ResourceName, Resource>,
+    /// Held resources by token, which is by age of the grant.
+    pub(super) by_age: BTreeMap<Token, (ObjectId, u32)>,
 }
 
 /// A namespace: its rules, its resources, its counters.
@@ -143,11 +205,22 @@ pub(super) struct Namespace {
     pub(super) name: NamespaceName,
     pub(super) version: u64,
     pub(super) policy: Policy,
-    /// Never iterated: its order is not that of the log. `by_age` and the claims have all there is to list.
-    pub(super) resources: HashMap<ResourceName, Resource>,
-    /// Held resources by token, which is by age of the grant.
-    pub(super) by_age: BTreeMap<Token, (ObjectId, u32)>,
+    pub(super) hold_policy: HoldPolicy,
+    locks: Space,
+    elections: Space,
+    runs: Space,
+    holds: Space,
+    pub(super) jobs: BTreeMap<ResourceName, Job>,
+    /// Held resources of the hold family, by name.
+    pub(super) held_names: BTreeSet<ResourceName>,
+    /// How many resources each owner holds. Never iterated.
+    pub(super) held_by: HashMap<Owner, u64>,
+    /// Cool-downs. Never iterated.
+    pub(super) cooling: HashMap<(ResourceName, Owner), ObjectId>,
+    /// A fence guard has reported for one of its fence keys.
+    pub(super) proven: bool,
     pub(super) waiters: u64,
+    /// Lock delays, without cool-downs.
     pub(super) delays: u64,
     pub(super) records: u64,
 }
@@ -158,17 +231,52 @@ impl Namespace {
             name,
             version: 1,
             policy,
-            resources: HashMap::new(),
-            by_age: BTreeMap::new(),
+            hold_policy: HoldPolicy::default(),
+            locks: Space::default(),
+            elections: Space::default(),
+            runs: Space::default(),
+            holds: Space::default(),
+            jobs: BTreeMap::new(),
+            held_names: BTreeSet::new(),
+            held_by: HashMap::new(),
+            cooling: HashMap::new(),
+            proven: false,
             waiters: 0,
             delays: 0,
             records: 0,
         }
     }
 
-    /// Held resources.
+    /// The names of a family.
+    pub(super) fn space(&self, family: Family) -> &Space {
+        match family {
+            Family::Lock => &self.locks,
+            Family::Election => &self.elections,
+            Family::Job => &self.runs,
+            Family::Hold => &self.holds,
+            Family::Admin => unreachable!("operators' writes lease nothing"),
+        }
+    }
+
+    /// The same, to change.
+    pub(super) fn space_mut(&mut self, family: Family) -> &mut Space {
+        match family {
+            Family::Lock => &mut self.locks,
+            Family::Election => &mut self.elections,
+            Family::Job => &mut self.runs,
+            Family::Hold => &mut self.holds,
+            Family::Admin => unreachable!("operators' writes lease nothing"),
+        }
+    }
+
+    /// All families' names, with their family.
+    pub(super) fn spaces(&self) -> [(Family, &Space); 4] {
+        LEASED.map(|family| (family, self.space(family)))
+    }
+
+    /// Held resources of all families.
     pub(super) fn leases(&self) -> u64 {
-        self.by_age.len() as u64
+        self.spaces().iter().map(|(_, space)| space.by_age.len() as u64).sum()
     }
 
     /// What counts against `maxLeases`. A resource in its lock delay keeps its share: the first of its queue

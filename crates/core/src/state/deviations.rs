@@ -3,6 +3,7 @@
 
 use super::State;
 use crate::{
+    command::Family,
     ids::{ClusterTime, ObjectId},
     names::ResourceName,
     outcome::{InTheWay, Refusal},
@@ -43,6 +44,7 @@ impl State {
     pub(super) fn queues_aside(
         &mut self,
         namespace: Option<u32>,
+        family: Family,
         resources: &[ResourceName],
     ) -> Aside {
         let Some(namespace) = namespace.filter(|_| planted::has(Planted::BargesBeforeSweep)) else {
@@ -50,7 +52,7 @@ impl State {
         };
         let mut aside = Aside::new();
         for name in resources {
-            let known = &mut self.namespaces[namespace as usize].resources;
+            let known = &mut self.namespaces[namespace as usize].space_mut(family).resources;
             let Some(resource) = known.get_mut(name) else { continue };
             let claim = resource.holder.and_then(|id| self.claims.get(&id));
             if claim.is_some_and(|claim| claim.deadline <= self.time) {
@@ -62,10 +64,10 @@ impl State {
     }
 
     /// Puts them back, in front of whoever has joined meanwhile.
-    pub(super) fn queues_back(&mut self, namespace: Option<u32>, aside: Aside) {
+    pub(super) fn queues_back(&mut self, namespace: Option<u32>, family: Family, aside: Aside) {
         let Some(namespace) = namespace else { return };
         for (name, mut queue) in aside {
-            let resources = &mut self.namespaces[namespace as usize].resources;
+            let resources = &mut self.namespaces[namespace as usize].space_mut(family).resources;
             let resource = resources.entry(name).or_default();
             queue.append(&mut resource.queue);
             resource.queue = queue;
@@ -75,7 +77,8 @@ impl State {
     /// The last token, whose lease has ended, will be the next one's too.
     pub(super) fn forget_last_token(&mut self) {
         let last = self.last_token;
-        let is_held = || self.namespaces.iter().any(|of| of.by_age.contains_key(&last));
+        let spaces = || self.namespaces.iter().flat_map(|of| of.spaces());
+        let is_held = || spaces().any(|(_, space)| space.by_age.contains_key(&last));
         if planted::has(Planted::TokenReusedAfterRestart) && !is_held() {
             self.last_token.0 -= 1;
         }
@@ -109,13 +112,14 @@ impl State {
         &self,
         bug: Planted,
         namespace: u32,
+        family: Family,
         resource: &ResourceName,
         found: Result<(ObjectId, usize), Refusal>,
     ) -> Result<(ObjectId, usize), Refusal> {
         if !planted::has(bug) {
             return found;
         }
-        let resources = &self.namespaces[namespace as usize].resources;
+        let resources = &self.namespaces[namespace as usize].space(family).resources;
         let holder = resources.get(resource).and_then(|resource| resource.holder);
         let other = holder.and_then(|id| Some((id, self.claims[&id].holding(resource)?.0)));
         found.or_else(|refusal| other.ok_or(refusal))

@@ -11,7 +11,7 @@ use crate::{
     event::EventKind,
     ids::{LeaseId, ObjectId},
     limits,
-    names::{Caller, Invalid, NamespaceName},
+    names::{Caller, Invalid, NamespaceName, ResourceName},
     outcome::{
         AbandonedWas, Code, Detail, Done, End, NotReleased, Outcome, Refusal, Renewed, WaitEnd,
     },
@@ -20,10 +20,10 @@ use crate::{
 };
 
 impl State {
-    pub(super) fn renew(&mut self, caller: &Caller, op: &Renew) -> Outcome {
+    pub(super) fn renew(&mut self, caller: &Caller, family: Family, op: &Renew) -> Outcome {
         self.touch_lease(&op.lease);
         self.next_revision();
-        let result = self.renew_one(caller, &op.namespace, &op.lease, op.lease_ttl_ms);
+        let result = self.renew_one(caller, family, &op.namespace, &op.lease, op.lease_ttl_ms);
         self.decided(None, result.map(Done::Renewed))
     }
 
@@ -34,12 +34,13 @@ impl State {
         if let Err(invalid) = within("leases", count, 1..=limits::RENEW_MANY_LEASES_MAX as u64) {
             return self.decided(None, Err(invalid.into()));
         }
-        let renew = |lease| self.renew_one(caller, &op.namespace, lease, op.lease_ttl_ms);
+        let (of, ttl_ms) = (&op.namespace, op.lease_ttl_ms);
+        let renew = |lease| self.renew_one(caller, Family::Lock, of, lease, ttl_ms);
         let results = op.leases.iter().map(renew).collect();
         self.decided(None, Ok(Done::RenewedMany(results)))
     }
 
-    fn touch_lease(&mut self, lease: &LeaseRef) {
+    pub(super) fn touch_lease(&mut self, lease: &LeaseRef) {
         if let Some(Fate::Live(claim)) = self.fate_of(lease.lease_id) {
             self.touch_claim(claim);
         }
@@ -52,16 +53,33 @@ impl State {
     fn renew_one(
         &mut self,
         caller: &Caller,
+        family: Family,
         namespace: &NamespaceName,
         lease: &LeaseRef,
         ttl_ms: Option<u64>,
     ) -> Result<Renewed, Refusal> {
         let not_found = || Refusal::new(Code::NotFound);
         let namespace = self.namespace_id(namespace).ok_or_else(not_found)?;
-        let found = self.find_holding(namespace, lease);
+        let found = self.find_holding(namespace, family, lease);
+        let planted = Planted::RenewalOfAnother;
         let (id, index) =
-            self.or_anothers(Planted::RenewalOfAnother, namespace, &lease.resource, found)?;
-        let ttl_ms = ttl_ms.map(|ttl_ms| self.check_ttl(namespace, ttl_ms)).transpose()?;
+            self.or_anothers(planted, namespace, family, &lease.resource, found)?;
+        let check = |ttl_ms| self.check_ttl(namespace, "leaseTtl", ttl_ms);
+        let ttl_ms = ttl_ms.map(check).transpose()?;
+        self.extend(caller, id, index, ttl_ms)
+    }
+
+    /// Moves the deadline of a live lease forward, by the TTL last granted or this one.
+    ///
+    /// # Errors
+    /// `MAX_HOLD_REACHED` when its bound leaves nothing to add.
+    pub(super) fn extend(
+        &mut self,
+        caller: &Caller,
+        id: ObjectId,
+        index: usize,
+        ttl_ms: Option<u64>,
+    ) -> Result<Renewed, Refusal> {
         let (now, revision) = (self.time, self.revision);
 
         let claim = self.claims.get_mut(&id).expect("its place was just found");
@@ -73,9 +91,12 @@ impl State {
         claim.asked_at = revision;
         if held.final_deadline == Some(claim.deadline) {
             let detail = Detail::FinalDeadline { in_ms: now.until(claim.deadline), token };
-            let (code, owner) = (Code::MaxHoldReached, claim.owner.clone());
-            let subject = (&lease.resource, &owner, lease.lease_id.public_hash());
-            self.event(caller, namespace, Some(subject), EventKind::Refused { code });
+            let code = Code::MaxHoldReached;
+            let (owner, family, namespace) = (claim.owner.clone(), claim.family(), claim.namespace);
+            let (resource, lease_hash) =
+                (claim.holdings[index].resource.clone(), claim.lease_id.public_hash());
+            let subject = (&resource, &owner, lease_hash);
+            self.event(caller, namespace, family, Some(subject), EventKind::Refused { code });
             return Err(Refusal::new(code).with(detail));
         }
         held.renewed_at = now;
@@ -97,7 +118,12 @@ impl State {
     ///
     /// # Errors
     /// `LEASE_ENDED` for one that has ended, `NOT_HOLDER` for one never heard of, or of another resource.
-    fn find_holding(&self, namespace: u32, lease: &LeaseRef) -> Result<(ObjectId, usize), Refusal> {
+    pub(super) fn find_holding(
+        &self,
+        namespace: u32,
+        family: Family,
+        lease: &LeaseRef,
+    ) -> Result<(ObjectId, usize), Refusal> {
         let stranger = || Refusal::new(Code::NotHolder);
         let record = self.memory.find_lease(lease.lease_id).ok_or_else(stranger)?;
         let record = self.memory.get(record);
@@ -109,7 +135,7 @@ impl State {
                 let claim = &self.claims[&id];
                 let (index, holding) = claim
                     .holding(&lease.resource)
-                    .filter(|_| claim.held.is_some())
+                    .filter(|_| claim.held.is_some() && claim.family() == family)
                     .ok_or_else(stranger)?;
                 match holding.ended {
                     Some(end) => Err(lease_ended(end, holding.token)),
@@ -123,15 +149,15 @@ impl State {
         }
     }
 
-    pub(super) fn release(&mut self, caller: &Caller, op: &Release) -> Outcome {
+    pub(super) fn release(&mut self, caller: &Caller, family: Family, op: &Release) -> Outcome {
         self.touch_lease(&op.lease);
         self.next_revision();
         let Some(namespace) = self.namespace_id(&op.namespace) else {
             return self.decided(None, Err(Refusal::new(Code::NotFound)));
         };
-        let found = self.find_holding(namespace, &op.lease);
-        let resource = &op.lease.resource;
-        let found = self.or_anothers(Planted::ReleaseOfAnother, namespace, resource, found);
+        let found = self.find_holding(namespace, family, &op.lease);
+        let (planted, resource) = (Planted::ReleaseOfAnother, &op.lease.resource);
+        let found = self.or_anothers(planted, namespace, family, resource, found);
         let already = match found {
             Ok((id, index)) => {
                 self.end_holding(id, index, End::Released, self.time, Some((caller, None)));
@@ -144,7 +170,7 @@ impl State {
     }
 
     pub(super) fn abandon(&mut self, caller: &Caller, op: &Abandon) -> Outcome {
-        if op.family != Family::Lock {
+        if op.family == Family::Admin {
             self.next_revision();
             let invalid = Invalid::new("family", "operators' writes are decided at once, and stay");
             return self.decided(None, Err(invalid.into()));
@@ -162,6 +188,7 @@ impl State {
 
     fn abandon_known(&mut self, record: RecordId) -> AbandonedWas {
         match self.memory.get(record).fate {
+            Fate::Live(_) if self.is_repeat(record) => AbandonedWas::Done,
             Fate::Live(id) if self.claims[&id].held.is_some() => {
                 self.end_lease(id, End::Abandoned, self.time);
                 AbandonedWas::Granted
@@ -175,15 +202,32 @@ impl State {
             Fate::TooManyWaiters => AbandonedWas::Refused(Code::LimitReached),
             Fate::WaitEnded(_) => AbandonedWas::Refused(Code::WaitTimeout),
             Fate::Forbidden => AbandonedWas::Refused(Code::Abandoned),
-            Fate::Done => unreachable!("operators' writes are another family"),
+            Fate::Done | Fate::RunFinished { .. } => AbandonedWas::Done,
         }
     }
 
-    pub(super) fn force_release(&mut self, caller: &Caller, op: &ForceRelease) -> Outcome {
-        let request = self.request(caller, &op.namespace, Family::Admin, &op.request_id, op);
+    pub(super) fn force_release(
+        &mut self,
+        caller: &Caller,
+        family: Family,
+        op: &ForceRelease,
+    ) -> Outcome {
+        self.force_release_at(caller, family, op, &op.resource)
+    }
+
+    /// The same where what is named is leased by another name (an overlapping run).
+    pub(super) fn force_release_at(
+        &mut self,
+        caller: &Caller,
+        family: Family,
+        op: &ForceRelease,
+        resource: &ResourceName,
+    ) -> Outcome {
+        let content = (family, op);
+        let request = self.request(caller, &op.namespace, Family::Admin, &op.request_id, &content);
         let known = self.recall(&request);
         if let Some(namespace) = request.namespace {
-            self.touch_resource(namespace, &op.resource);
+            self.touch_resource(namespace, family, resource);
         }
         self.next_revision();
         if let Some(known) = known {
@@ -193,21 +237,23 @@ impl State {
             let done = |token| Done::ForceReleased { token };
             return self.replay(known, done, |_, _, code| Refusal::new(code));
         }
-        let result = self.force_release_anew(caller, &request, op);
+        let result = self.force_release_anew(caller, family, &request, op, resource);
         self.conclude(&request, result)
     }
 
     fn force_release_anew(
         &mut self,
         caller: &Caller,
+        family: Family,
         request: &Request,
         op: &ForceRelease,
+        name: &ResourceName,
     ) -> Result<Done, No> {
         let namespace = self.admit(request)?;
-        let resources = &self.namespaces[namespace as usize].resources;
-        let holder = resources.get(&op.resource).and_then(|resource| resource.holder);
+        let resources = &self.namespaces[namespace as usize].space(family).resources;
+        let holder = resources.get(name).and_then(|resource| resource.holder);
         let holding = holder.and_then(|id| {
-            let (index, holding) = self.claims[&id].holding(&op.resource)?;
+            let (index, holding) = self.claims[&id].holding(name)?;
             let is_it = holding.token == op.token || planted::has(Planted::ForceReleaseOfAnother);
             is_it.then_some((id, index))
         });

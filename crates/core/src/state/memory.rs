@@ -5,7 +5,7 @@ use crate::{
     command::{Acquire, AcquireAll, Family, ForceRelease, SetTokenFloor},
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
     names::{Caller, NamespaceName, RequestId, ResourceName},
-    outcome::{Code, End, WaitEnd},
+    outcome::{Code, End, RunState, WaitEnd},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use hashbrown::HashTable;
@@ -32,7 +32,7 @@ impl Fingerprint {
 }
 
 /// Hashes what `write` puts into a buffer.
-fn encode(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Fingerprint {
+pub(super) fn encode(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Fingerprint {
     let mut buffer = Vec::with_capacity(256);
     write(&mut buffer).expect("writing to memory cannot fail");
     Fingerprint::of(&buffer)
@@ -58,9 +58,14 @@ impl Content for AcquireAll {
     }
 }
 
-impl Content for ForceRelease {
+impl Content for (Family, &ForceRelease) {
     fn fingerprint(&self) -> Fingerprint {
-        encode(|buffer| (2_u8, &self.resource, self.token, &self.reason).serialize(buffer))
+        let (family, op) = self;
+        let what = (&op.resource, op.token, &op.reason);
+        match family {
+            Family::Lock => encode(|buffer| (2_u8, what).serialize(buffer)),
+            _ => encode(|buffer| (4_u8, family, what).serialize(buffer)),
+        }
     }
 }
 
@@ -85,8 +90,13 @@ pub(super) enum Fate {
     WaitEnded(WaitEnd),
     /// Abandoned before its content was known: refuses whatever comes under this id.
     Forbidden,
-    /// An operator's write that was done; the record's token says with which.
+    /// A write that was done at once; the record's token says with which.
     Done,
+    /// An attempt's end by its own account; the record's token is its slot.
+    RunFinished {
+        attempt: u32,
+        state: RunState,
+    },
 }
 
 /// One remembered request.

@@ -7,12 +7,18 @@ mod acquire;
 mod admin;
 mod claim;
 mod deviations;
+mod election;
+mod guard;
+mod hold;
 mod invariants;
+mod job;
 mod lifecycle;
 mod lock;
 mod memory;
 mod read;
 mod request;
+mod run;
+mod shelf;
 mod snapshot;
 
 use crate::{
@@ -34,7 +40,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use snapshot::SnapshotError;
 
 /// The highest level whose rules this version knows. What each level changed stands in `docs/levels.md`.
-pub const LEVEL_MAX: u32 = 2;
+pub const LEVEL_MAX: u32 = 3;
 
 /// The namespace `default` always exists and is the first.
 const DEFAULT_NAMESPACE: u32 = 0;
@@ -320,24 +326,33 @@ impl State {
     fn execute(&mut self, command: &Command) {
         let is_too_old = command.born_at.plus(limits::BORN_AT_MS_MAX) < self.time
             && !planted::has(Planted::BornAtIgnored);
+        let needed = command.operation.level();
         let outcome = if is_too_old || command.born_at > self.time {
             self.next_revision();
             self.decided(None, Err(Refusal::new(Code::Unavailable).with(Detail::BornAt)))
+        } else if needed > self.level {
+            self.next_revision();
+            let detail = Detail::Level { needed };
+            self.decided(None, Err(Refusal::new(Code::Unavailable).with(detail)))
         } else {
             let Command { caller, operation, .. } = command;
             match operation {
                 Operation::Acquire(op) => self.acquire(caller, op),
                 Operation::AcquireAll(op) => self.acquire_all(caller, op),
-                Operation::Renew(op) => self.renew(caller, op),
+                Operation::Renew(op) => self.renew(caller, Family::Lock, op),
                 Operation::RenewMany(op) => self.renew_many(caller, op),
-                Operation::Release(op) => self.release(caller, op),
+                Operation::Release(op) => self.release(caller, Family::Lock, op),
                 Operation::Abandon(op) => self.abandon(caller, op),
-                Operation::ForceRelease(op) => self.force_release(caller, op),
+                Operation::ForceRelease(op) => self.force_release(caller, Family::Lock, op),
                 Operation::PutNamespace(op) => self.put_namespace(caller, op),
                 Operation::EndDeserted(op) => self.end_deserted(op),
                 Operation::SetTokenFloor(op) => self.set_token_floor(caller, op),
                 Operation::RaiseLevel { level } => self.raise_level(caller, *level),
                 Operation::HoldTrim => self.hold_trim(caller),
+                Operation::Election(op) => self.election(caller, op),
+                Operation::Hold(op) => self.hold(caller, op),
+                Operation::Job(op) => self.job(caller, op),
+                Operation::ReportGuard(op) => self.report_guard(caller, op),
             }
         };
         self.applied.outcomes.push(outcome);
@@ -386,12 +401,13 @@ impl State {
         &mut self,
         caller: &Caller,
         namespace: u32,
+        family: Family,
         subject: Option<(&ResourceName, &Owner, u64)>,
         kind: EventKind,
     ) {
         let event = Event {
             revision: self.revision,
-            family: Family::Lock,
+            family,
             namespace: Some(self.namespaces[namespace as usize].name.clone()),
             resource: subject.map(|(resource, ..)| resource.clone()),
             owner: subject.map(|(_, owner, _)| owner.clone()),

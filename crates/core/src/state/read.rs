@@ -2,21 +2,32 @@
 
 use super::{
     State,
-    claim::{Claim, Namespace, Resource},
+    claim::{Claim, Face, Namespace, Resource},
 };
 use crate::{
+    command::Family,
     ids::{ObjectId, Token},
     limits,
     names::{NamespaceName, Owner, ResourceName},
     outcome::{Done, Grant, Outcome},
-    query::{Due, HolderView, ListLocks, LockPage, LockView, NamespaceView, WaiterView},
+    query::{Due, FaceView, HolderView, ListLocks, LockPage, LockView, NamespaceView, WaiterView},
 };
 
 impl State {
     /// One resource, free or not; `None`: there is no such namespace.
     pub fn lock(&self, namespace: &NamespaceName, name: &ResourceName) -> Option<LockView> {
+        self.leased(Family::Lock, namespace, name)
+    }
+
+    /// The same in any family whose names are leased.
+    pub fn leased(
+        &self,
+        family: Family,
+        namespace: &NamespaceName,
+        name: &ResourceName,
+    ) -> Option<LockView> {
         let namespace = &self.namespaces[self.namespace_id(namespace)? as usize];
-        let Some(resource) = namespace.resources.get(name) else {
+        let Some(resource) = namespace.space(family).resources.get(name) else {
             let (resource, queue) = (name.clone(), Vec::new());
             return Some(LockView { resource, holder: None, lock_delay_ms: 0, waiters: 0, queue });
         };
@@ -28,25 +39,31 @@ impl State {
 
     /// Held locks, oldest grant first; `None`: there is no such namespace.
     pub fn list_locks(&self, list: &ListLocks) -> Option<LockPage> {
+        self.list_leased(Family::Lock, list)
+    }
+
+    /// The same in any family whose names are leased.
+    pub fn list_leased(&self, family: Family, list: &ListLocks) -> Option<LockPage> {
         let namespace = &self.namespaces[self.namespace_id(&list.namespace)? as usize];
         let limit = list.limit.clamp(1, limits::PAGE_ROWS_MAX);
         let mut page = LockPage { locks: Vec::new(), next: None };
         let after = Token(list.after.0.saturating_add(1));
-        for (examined, (&token, &(id, index))) in namespace.by_age.range(after..).enumerate() {
+        let space = namespace.space(family);
+        for (examined, (&token, &(id, index))) in space.by_age.range(after..).enumerate() {
             let claim = &self.claims[&id];
             let name = &claim.holdings[index as usize].resource;
             if is_listed(list, name, &claim.owner) {
-                page.locks.push(self.lock_view(name, &namespace.resources[name]));
+                page.locks.push(self.lock_view(name, &space.resources[name]));
             }
             if page.locks.len() == limit || examined + 1 == limits::PAGE_EXAMINED_MAX {
-                page.next = namespace.by_age.range(Token(token.0 + 1)..).next().map(|_| token);
+                page.next = space.by_age.range(Token(token.0 + 1)..).next().map(|_| token);
                 break;
             }
         }
         Some(page)
     }
 
-    fn lock_view(&self, name: &ResourceName, resource: &Resource) -> LockView {
+    pub(super) fn lock_view(&self, name: &ResourceName, resource: &Resource) -> LockView {
         LockView {
             resource: name.clone(),
             holder: resource.holder.map(|id| self.holder_view(name, &self.claims[&id])),
@@ -69,6 +86,13 @@ impl State {
             labels: claim.labels.clone(),
             final_deadline_in_ms: claim.final_deadline_in_ms(self.time),
             renewed_ago_ms: held.renewed_at.until(self.time),
+            face: match &claim.face {
+                Face::Lock | Face::Run { .. } => FaceView::Plain,
+                Face::Candidate { value, version } => {
+                    FaceView::Leader { value: value.clone(), version: version.0 }
+                }
+                &Face::Hold { begun } => FaceView::Hold { begun },
+            },
         }
     }
 
@@ -177,6 +201,8 @@ fn namespace_view(namespace: &Namespace) -> NamespaceView {
         namespace: namespace.name.clone(),
         version: namespace.version,
         policy: namespace.policy.clone(),
+        holds: namespace.hold_policy.clone(),
+        is_proven: namespace.proven,
         leases: namespace.leases(),
         waiters: namespace.waiters,
         reply_records: namespace.records,

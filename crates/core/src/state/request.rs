@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     command::Family,
-    ids::{LeaseId, ObjectId, Token},
+    ids::{LeaseId, ObjectId, Slot, Token},
     names::{Caller, NamespaceName, RequestId},
-    outcome::{Code, Detail, Done, End, Outcome, Refusal},
+    outcome::{Code, Detail, Done, End, Outcome, Refusal, RunFinished},
     planted::{self, Planted},
 };
 
@@ -17,6 +17,7 @@ use crate::{
 pub(super) struct Request {
     /// `None`: there is no such namespace.
     pub(super) namespace: Option<u32>,
+    family: Family,
     id: Fingerprint,
     content: Fingerprint,
 }
@@ -65,9 +66,23 @@ impl State {
     ) -> Request {
         Request {
             namespace: self.namespace_id(namespace),
+            family,
             id: Fingerprint::request(namespace, caller, family, request_id),
             content: content.fingerprint(),
         }
+    }
+
+    /// The request of an Abandon, which knows no content.
+    fn request_without_content(
+        &self,
+        caller: &Caller,
+        namespace: &NamespaceName,
+        family: Family,
+        request_id: &RequestId,
+    ) -> Request {
+        let id = Fingerprint::request(namespace, caller, family, request_id);
+        let namespace = self.namespace_id(namespace);
+        Request { namespace, family, id, content: Fingerprint([0; 16]) }
     }
 
     /// Looks the request up. A live claim of it that is due is ended first, as the sweep would.
@@ -115,9 +130,14 @@ impl State {
         self.remember(request, lease_id, Token(0), Fate::Live(claim))
     }
 
-    /// Puts an operator's finished write into the memory.
+    /// Puts a finished write into the memory; `token` is what its answer says.
     pub(super) fn remember_done(&mut self, request: &Request, token: Token) {
-        let id = self.remember(request, LeaseId::default(), token, Fate::Done);
+        self.remember_write(request, token, Fate::Done);
+    }
+
+    /// The same for a fate of its own.
+    pub(super) fn remember_write(&mut self, request: &Request, token: Token, fate: Fate) {
+        let id = self.remember(request, LeaseId::default(), token, fate);
         let kept_ms = self.namespaces[request.memory_of() as usize].policy.reply_endings_ms;
         self.memory.forget_at(id, self.time.plus(kept_ms));
     }
@@ -162,8 +182,21 @@ impl State {
 
     fn remember_refusal(&mut self, request: &Request, fate: Fate) {
         let id = self.remember(request, LeaseId::default(), Token(0), fate);
-        let kept_ms = self.namespaces[request.memory_of() as usize].policy.reply_refusals_ms;
+        let policy = &self.namespaces[request.memory_of() as usize].policy;
+        let kept_ms = match is_kept_long(request.family) {
+            true => policy.reply_endings_ms,
+            false => policy.reply_refusals_ms,
+        };
         self.memory.forget_at(id, self.time.plus(kept_ms));
+    }
+
+    /// Remembers a request that is answered with a claim of another request: it ends when that does.
+    pub(super) fn remember_repeat(&mut self, request: &Request, claim_id: ObjectId) {
+        let claim = &self.claims[&claim_id];
+        let token = claim.holdings[0].token;
+        let id = self.remember(request, LeaseId::default(), token, Fate::Live(claim_id));
+        let claim = self.claims.get_mut(&claim_id).expect("it was just found");
+        claim.repeats.push(id);
     }
 
     /// Forbids a request that has not been seen: a copy that comes later is refused as abandoned.
@@ -177,9 +210,7 @@ impl State {
         family: Family,
         request_id: &RequestId,
     ) -> Result<(), Refusal> {
-        let id = Fingerprint::request(namespace, caller, family, request_id);
-        let request =
-            Request { namespace: self.namespace_id(namespace), id, content: Fingerprint([0; 16]) };
+        let request = self.request_without_content(caller, namespace, family, request_id);
         if let Err(No::Forget(refusal)) = self.admit(&request) {
             return Err(refusal);
         }
@@ -197,9 +228,7 @@ impl State {
         family: Family,
         request_id: &RequestId,
     ) -> Option<RecordId> {
-        let id = Fingerprint::request(namespace, caller, family, request_id);
-        let request =
-            Request { namespace: self.namespace_id(namespace), id, content: Fingerprint([0; 16]) };
+        let request = self.request_without_content(caller, namespace, family, request_id);
         self.recall(&request)
     }
 
@@ -223,19 +252,22 @@ impl State {
             Fate::WaitEnded(why) => Err(Refusal::new(Code::WaitTimeout).with(Detail::Wait(why))),
             Fate::Forbidden => Err(Refusal::new(Code::Abandoned)),
             Fate::Done => Ok(done(token)),
+            Fate::RunFinished { attempt, state } => {
+                Ok(Done::RunFinished(RunFinished { slot: Slot(token.0), attempt, state }))
+            }
         };
         self.decided(Some(first), result)
     }
 
     fn replay_live(&mut self, claim_id: ObjectId) -> Result<Done, Refusal> {
-        let (now, revision) = (self.time, self.revision);
+        let revision = self.revision;
         let claim = self.claims.get_mut(&claim_id).expect("a live request has its claim");
         claim.asked_at = revision;
         if let Some(end) = claim.spent {
             return Err(lease_ended(end, claim.holdings[0].token));
         }
         match claim.held {
-            Some(_) => Ok(Done::Granted(claim.grant(claim_id, now))),
+            Some(_) => Ok(self.granted(claim_id)),
             None => Ok(Done::Waiting(self.waiting(claim_id))),
         }
     }
@@ -246,6 +278,7 @@ impl State {
         // Of an AcquireAll one lost otherwise is enough to remember it as such.
         let is_released = |holding: &Holding| holding.ended == Some(End::Released);
         let kept_ms = match fate {
+            _ if is_kept_long(claim.family()) => policy.reply_endings_ms,
             Fate::Ended(_) if !claim.holdings.iter().all(is_released) => policy.reply_endings_ms,
             _ => policy.reply_refusals_ms,
         };
@@ -257,8 +290,16 @@ impl State {
             _ => None,
         };
         let forget_at = self.time.plus(kept_ms);
+        for &repeat in &claim.repeats {
+            self.memory.ended(repeat, fate, self.revision, parts.clone(), forget_at);
+        }
         self.memory.ended(claim.record, fate, self.revision, parts, forget_at);
     }
+}
+
+/// Business comes back later than a lock's client: all answers about holds and jobs are kept for the longer time.
+fn is_kept_long(family: Family) -> bool {
+    matches!(family, Family::Hold | Family::Job)
 }
 
 /// The answer to a request, or a renewal, whose lease is over.

@@ -5,21 +5,27 @@
 //! "SS" | version (u8) | BLAKE3 of the rest | LZ4 frame of borsh: fixed part, namespaces, claims with their
 //!                       records, lock delays, the other records in the order in which they will be forgotten
 //! ```
+//! Version 1 is that of levels 1 and 2, so that older nodes read what a newer one has saved before the level is raised.
+//! From level 3 on version 2 has more behind each row: of a namespace its rules for holds and its jobs, of a claim its
+//! face, of a delay whose it is.
+//!
 //! The hash is checked before anything is read: a damaged snapshot is an error, and a state that breaks an
 //! invariant (which stops the process) was written so.
 //! Counters, queues and indexes are not stored: they are rebuilt, and checked.
 
 use super::{
     Leader, State,
-    claim::{Claim, Delay, Held, Holding, Namespace},
+    claim::{Claim, Delay, Face, Held, Holding, Namespace},
+    job::Job,
     memory::{Record, ReplyMemory},
 };
 use crate::{
+    command::Family,
     entry::{EntryHash, Head},
     ids::{ClusterTime, LogId, ObjectId, Revision, Token},
     names::{Caller, Labels, NamespaceName, Owner, ResourceName},
     outcome::{End, WaitEnd},
-    policy::{Fencing, Policy},
+    policy::{Fencing, HoldPolicy, Policy},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder, FrameInfo};
@@ -29,7 +35,9 @@ use std::{
 };
 
 const MAGIC: [u8; 2] = *b"SS";
-const VERSION: u8 = 1;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=2;
+/// The level whose state version 1 cannot hold.
+const LEVEL_OF_VERSION_2: u32 = 3;
 /// Where the frame begins.
 const FRAME_AT: usize = MAGIC.len() + 1 + HASH_BYTES;
 const HASH_BYTES: usize = 32;
@@ -42,7 +50,7 @@ pub enum SnapshotError {
     #[error("not a snapshot: {0}")]
     Malformed(String),
     /// Written by a newer version.
-    #[error("snapshot version {0} is not known to this version ({VERSION})")]
+    #[error("snapshot version {0} is not known to this version ({max})", max = VERSIONS.end())]
     Version(u8),
     /// Of a level that this version does not know.
     #[error("snapshot of level {0}; this version knows {max}: upgrade this node", max = super::LEVEL_MAX)]
@@ -117,11 +125,29 @@ struct DelayRow {
     deadline: ClusterTime,
 }
 
+/// What version 2 has behind a namespace's row: its rules for holds, whether a guard has reported, its jobs.
+type NamespaceMore = (HoldPolicy, bool, BTreeMap<ResourceName, Job>);
+/// Behind a claim's row: its face, and the later requests that it answers.
+type ClaimMore = (Face, Vec<Record>);
+/// Behind a delay's row: its family, and whose cool-down it is.
+type DelayMore = (Family, Option<Owner>);
+
+fn write_more(
+    has_more: bool,
+    more: &impl BorshSerialize,
+    writer: &mut impl Write,
+) -> io::Result<()> {
+    match has_more {
+        true => more.serialize(writer),
+        false => Ok(()),
+    }
+}
+
 impl State {
     /// The state as bytes.
     pub fn to_snapshot(&self) -> Vec<u8> {
         let mut bytes = Vec::from(MAGIC);
-        bytes.push(VERSION);
+        bytes.push(if self.level < LEVEL_OF_VERSION_2 { 1 } else { 2 });
         bytes.resize(FRAME_AT, 0);
         let encoder = FrameEncoder::with_frame_info(FrameInfo::new(), bytes);
         let mut writer = BufWriter::with_capacity(BUFFER_BYTES, encoder);
@@ -134,15 +160,21 @@ impl State {
     }
 
     fn write_rows(&self, writer: &mut impl Write) -> io::Result<()> {
+        let has_more = self.level >= LEVEL_OF_VERSION_2;
         self.fixed().serialize(writer)?;
         for namespace in &self.namespaces {
             (&namespace.name, namespace.version, &namespace.policy).serialize(writer)?;
+            let more = (&namespace.hold_policy, namespace.proven, &namespace.jobs);
+            write_more(has_more, &more, writer)?;
         }
         for (&id, claim) in &self.claims {
             self.claim_row(id, claim).serialize(writer)?;
+            let repeats = claim.repeats.iter().map(|&id| self.memory.get(id));
+            write_more(has_more, &(&claim.face, repeats.collect::<Vec<_>>()), writer)?;
         }
         for (id, delay) in &self.delays {
             (id, delay.namespace, &delay.resource, delay.deadline).serialize(writer)?;
+            write_more(has_more, &(delay.family, &delay.owner), writer)?;
         }
         for (step, count, records) in self.memory.forgettable() {
             (step, count).serialize(writer)?;
@@ -212,7 +244,7 @@ impl State {
         if *magic != MAGIC {
             return Err(malformed("wrong first bytes"));
         }
-        if *version != VERSION {
+        if !VERSIONS.contains(version) {
             return Err(SnapshotError::Version(*version));
         }
         let Some((hash, frame)) = rest.split_first_chunk::<HASH_BYTES>() else {
@@ -222,23 +254,31 @@ impl State {
             return Err(malformed("its hash is another: it is damaged or cut short"));
         }
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, FrameDecoder::new(frame));
-        let state = Self::read_rows(&mut reader)?;
+        let state = Self::read_rows(&mut reader, *version)?;
         match reader.read(&mut [0])? {
             0 => Ok(state),
             _ => Err(malformed("something follows its end")),
         }
     }
 
-    fn read_rows(reader: &mut impl Read) -> Result<Self, SnapshotError> {
+    fn read_rows(reader: &mut impl Read, version: u8) -> Result<Self, SnapshotError> {
         let fixed = Fixed::deserialize_reader(reader)?;
         if fixed.level > super::LEVEL_MAX {
             return Err(SnapshotError::Level(fixed.level));
+        }
+        let has_more = version >= 2;
+        if has_more != (fixed.level >= LEVEL_OF_VERSION_2) {
+            return Err(SnapshotError::Malformed("its version is not that of its level".into()));
         }
         let mut state = Self::from_fixed(&fixed);
         for id in 0..fixed.namespaces {
             let row = NamespaceRow::deserialize_reader(reader)?;
             let mut namespace = Namespace::new(row.name.clone(), row.policy);
             namespace.version = row.version;
+            if has_more {
+                let more = NamespaceMore::deserialize_reader(reader)?;
+                (namespace.hold_policy, namespace.proven, namespace.jobs) = more;
+            }
             state.namespaces.push(namespace);
             state.namespace_index.insert(row.name, id as u32);
         }
@@ -246,10 +286,20 @@ impl State {
             return Err(SnapshotError::Malformed("no namespace".into()));
         }
         for _ in 0..fixed.claims {
-            state.insert_claim(ClaimRow::deserialize_reader(reader)?)?;
+            let row = ClaimRow::deserialize_reader(reader)?;
+            let more = match has_more {
+                true => ClaimMore::deserialize_reader(reader)?,
+                false => (Face::Lock, Vec::new()),
+            };
+            state.insert_claim(row, more)?;
         }
         for _ in 0..fixed.delays {
-            state.insert_delay(DelayRow::deserialize_reader(reader)?)?;
+            let row = DelayRow::deserialize_reader(reader)?;
+            let more = match has_more {
+                true => DelayMore::deserialize_reader(reader)?,
+                false => (Family::Lock, None),
+            };
+            state.insert_delay(row, more)?;
         }
         for _ in 0..fixed.forget_steps {
             let (step, count) = <(ClusterTime, u32)>::deserialize_reader(reader)?;
@@ -296,18 +346,30 @@ impl State {
         Ok(())
     }
 
-    fn insert_claim(&mut self, row: ClaimRow) -> Result<(), SnapshotError> {
-        self.count_record(&row.record)?;
+    fn insert_claim(
+        &mut self,
+        row: ClaimRow,
+        (face, repeats): ClaimMore,
+    ) -> Result<(), SnapshotError> {
+        for record in [&row.record].into_iter().chain(&repeats) {
+            self.count_record(record)?;
+        }
         let malformed = || SnapshotError::Malformed("claim of no namespace".into());
         let namespace = self.namespaces.get_mut(row.namespace as usize).ok_or_else(malformed)?;
+        let family = face.family();
         for (index, (name, token, ended)) in row.holdings.iter().enumerate() {
             if ended.is_some() {
                 continue;
             }
-            let resource = namespace.resources.entry(name.clone()).or_default();
+            if family == Family::Hold {
+                namespace.held_names.insert(name.clone());
+                *namespace.held_by.entry(row.owner.clone()).or_default() += 1;
+            }
+            let space = namespace.space_mut(family);
+            let resource = space.resources.entry(name.clone()).or_default();
             if row.held.is_some() {
                 resource.holder = Some(row.id);
-                namespace.by_age.insert(*token, (row.id, index as u32));
+                space.by_age.insert(*token, (row.id, index as u32));
             } else {
                 resource.queue.push_back(row.id);
                 namespace.waiters += 1;
@@ -315,8 +377,12 @@ impl State {
         }
         self.deadlines.insert((row.deadline, row.id));
         let lease_id = row.record.lease_id;
+        let repeats = repeats.into_iter().map(|record| self.memory.insert(record));
+        let repeats = repeats.collect();
         let claim = Claim {
             namespace: row.namespace,
+            face,
+            repeats,
             record: self.memory.insert(row.record),
             lease_id,
             owner: row.owner,
@@ -345,14 +411,26 @@ impl State {
         Ok(())
     }
 
-    fn insert_delay(&mut self, row: DelayRow) -> Result<(), SnapshotError> {
-        let malformed = || SnapshotError::Malformed("lock delay of no namespace".into());
-        let namespace = self.namespaces.get_mut(row.namespace as usize).ok_or_else(malformed)?;
-        namespace.delays += 1;
-        namespace.resources.entry(row.resource.clone()).or_default().delay = Some(row.id);
-        self.deadlines.insert((row.deadline, row.id));
+    fn insert_delay(
+        &mut self,
+        row: DelayRow,
+        (family, owner): DelayMore,
+    ) -> Result<(), SnapshotError> {
         let DelayRow { id, namespace, resource, deadline } = row;
-        self.delays.insert(id, Delay { namespace, resource, deadline });
+        let malformed = || SnapshotError::Malformed("lock delay of no namespace".into());
+        let of = self.namespaces.get_mut(namespace as usize).ok_or_else(malformed)?;
+        match &owner {
+            None => {
+                of.delays += 1;
+                let resources = &mut of.space_mut(family).resources;
+                resources.entry(resource.clone()).or_default().delay = Some(id);
+            }
+            Some(owner) => {
+                of.cooling.insert((resource.clone(), owner.clone()), id);
+            }
+        }
+        self.deadlines.insert((deadline, id));
+        self.delays.insert(id, Delay { namespace, family, resource, owner, deadline });
         Ok(())
     }
 

@@ -145,6 +145,7 @@ pub async fn start(
         is_shared: config.shared.is_some(),
         seed: rand::random(),
         level_max: config.level_max,
+        new_log_level: config.level_max,
     };
     let node = Node::new(settings, state, recovered, clock.now());
     let (messages, inbox) = mpsc::unbounded_channel();

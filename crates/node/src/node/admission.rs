@@ -3,13 +3,13 @@
 use super::{CallId, Node, NodeCall, OVERDUE_SCAN_MS, Output, Phase};
 use crate::{
     calls::{OpenCall, Stage},
-    clock::Mono,
+    clock::{Mono, Now},
     handle::{Consistency, Reply, Undecided},
     intake::{Full, Pending, is_ending, is_rated, is_renewal},
     node::ReadId,
 };
 use sereno_core::{
-    command::{Command, Operation},
+    command::{Command, ElectionCommand, JobCommand, Operation},
     ids::{ClusterTime, LeaseId},
     limits,
     names::Invalid,
@@ -86,18 +86,23 @@ impl Node {
         }
     }
 
-    pub(super) fn call(&mut self, now: Mono, call: NodeCall, out: &mut Vec<Output>) {
+    pub(super) fn call(&mut self, now: Now, call: NodeCall, out: &mut Vec<Output>) {
         let id = call.id;
         if let Err(undecided) = self.queue(now, call) {
             out.push(Output::Reply(id, Reply::Undecided(undecided)));
         }
     }
 
-    pub(super) fn queue(&mut self, now: Mono, call: NodeCall) -> Result<(), Undecided> {
+    pub(super) fn queue(&mut self, now: Now, call: NodeCall) -> Result<(), Undecided> {
+        let Now { mono: now, wall_us } = now;
         if let Some(undecided) = self.refusal().or_else(|| self.refusal_in_vain(now, &call)) {
             return Err(undecided);
         }
         self.peers.called(now);
+        if let Some(undecided) = self.level_refusal(&call.operation) {
+            return Err(undecided);
+        }
+        check_slot(wall_us, &call.operation)?;
         self.check_rate(now, &call.operation)?;
         if let Operation::RaiseLevel { level } = call.operation {
             self.check_level(now, level).map_err(Undecided::Invalid)?;
@@ -155,7 +160,9 @@ impl Node {
             left_ms.map(|ms| self.state.time().plus(ms))
         };
         let nearest = match operation {
-            Operation::Renew(op) => deadline(op.lease.lease_id),
+            Operation::Renew(op)
+            | Operation::Election(ElectionCommand::Renew(op))
+            | Operation::Job(JobCommand::RenewRun(op)) => deadline(op.lease.lease_id),
             Operation::RenewMany(op) => {
                 op.leases.iter().filter_map(|lease| deadline(lease.lease_id)).min()
             }
@@ -240,6 +247,16 @@ impl Node {
         }
         self.phase = Phase::Stopped;
         out.push(Output::Stopped);
+    }
+}
+
+/// The log knows no wall clock: whether a slot lies too far ahead is asked of the leader's, when the claim arrives.
+fn check_slot(wall_us: u64, operation: &Operation) -> Result<(), Undecided> {
+    let Operation::Job(JobCommand::ClaimRun(op)) = operation else { return Ok(()) };
+    let ahead_ms = op.slot.0.saturating_sub(wall_us / 1_000);
+    match ahead_ms > limits::SLOT_AHEAD_MS_MAX {
+        true => Err(Undecided::TooEarly { ahead_ms }),
+        false => Ok(()),
     }
 }
 

@@ -85,6 +85,7 @@ impl Node {
         if self.phase == Phase::Following {
             self.phase = Phase::Leading;
             self.begin_to_be_reached(now);
+            self.raise_new_log(now);
             self.unlink(out);
             out.push(Output::Leads { took_ns: now.since_ns(self.began_to_try) });
             // Whoever waits has as long to ask again as if its call had ended now.
@@ -122,7 +123,11 @@ impl Node {
             (Ok(Done::Waiting(waiting)), _) if !self.calls.is_asked_for(waiting.claim) => {
                 self.calls.begin_grace(waiting.claim, time);
             }
-            (Ok(Done::Granted(grant)), call) => self.granted_again(grant.claim, call.is_some()),
+            (Ok(done), call) => {
+                if let Some(grant) = done.grant() {
+                    self.granted_again(grant.claim, call.is_some());
+                }
+            }
             _ => {}
         }
         if let Some((id, _)) = call {
@@ -145,7 +150,7 @@ impl Node {
 
     pub(super) fn settle(&mut self, claim: ObjectId, outcome: &Outcome, out: &mut Vec<Output>) {
         let calls = self.calls.settle(claim);
-        if matches!(outcome.result, Ok(Done::Granted(_))) {
+        if outcome.result.as_ref().is_ok_and(|done| done.grant().is_some()) {
             match calls.len() {
                 0 => self.calls.begin_grace(claim, self.state.time()),
                 answers => self.calls.offer(claim, answers, self.state.time()),

@@ -130,13 +130,15 @@ impl Node {
         let NodeCall { id, caller, operation, born_at, deadline, hold_ms, is_passed } = call;
         // Two nodes that take each other for the leader must not play ball.
         let refused = is_passed.then(no_leader).or_else(|| self.cannot_pass(&operation));
+        // An older leader could not even read it.
+        let refused = refused.or_else(|| self.level_refusal(&operation));
         if let Some(undecided) = refused {
             out.push(Output::Reply(id, Reply::Undecided(undecided)));
             return;
         }
         let born_at = born_at.unwrap_or(self.state.time());
         let timeout_ms = deadline.since_ns(now) / 1_000_000;
-        let is_held = hold_ms > 0 && matches!(operation, Operation::Acquire(_));
+        let is_held = hold_ms > 0 && crate::intake::may_wait(&operation);
         self.forward.calls.insert(id, Passed { deadline, is_held });
         let call = PeerCall { id, caller, operation, born_at, timeout_ms, hold_ms };
         out.push(Output::Send(Request::Call(call)));

@@ -83,6 +83,8 @@ pub struct Settings {
     pub seed: u64,
     /// The highest level that this node understands.
     pub level_max: u32,
+    /// The level of a new log.
+    pub new_log_level: u32,
 }
 
 /// What the state at the start was made of.
@@ -279,6 +281,8 @@ pub struct Node {
     progress: Progress,
     forward: Forward,
     peers: Peers,
+    /// A raise of the level that this leader has queued by itself.
+    raising: Option<u32>,
 }
 
 impl Node {
@@ -314,6 +318,7 @@ impl Node {
             progress: Progress::new(now.mono, settings.seed),
             forward: Forward::default(),
             peers: Peers::new(now.mono),
+            raising: None,
             settings,
         }
     }
@@ -327,7 +332,7 @@ impl Node {
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Call(call) if self.forwards() => self.pass_on(now.mono, call, out),
-            Input::Call(call) => self.call(now.mono, call, out),
+            Input::Call(call) => self.call(now, call, out),
             Input::Cancelled(id) => {
                 self.close(now.mono, id);
                 self.pass_cancelled(id, out);

@@ -4,13 +4,13 @@
 use super::{Node, Output, Phase, append::pending};
 use crate::{
     clock::{Mono, Now},
-    handle::Peer,
+    handle::{Peer, Undecided},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use sereno_core::{
     State,
     command::Operation,
-    ids::Position,
+    ids::{Position, Revision},
     limits,
     names::Invalid,
     planted::{self, Planted},
@@ -304,6 +304,30 @@ impl Node {
             let command = self.own(Operation::HoldTrim);
             self.intake.push_own(pending(None, command));
         }
+    }
+
+    /// A log in which nothing has happened yet begins at the level that it is to have.
+    pub(super) fn raise_new_log(&mut self, now: Mono) {
+        let level = self.settings.new_log_level;
+        let is_wanted = self.state.revision() == Revision(0) && self.state.level() < level;
+        if is_wanted && self.check_level(now, level).is_ok() {
+            self.raising = Some(level);
+            let command = self.own(Operation::RaiseLevel { level });
+            self.intake.push_own(pending(None, command));
+        }
+    }
+
+    /// Why a command cannot be appended at the level in force, or at the one that comes before it in the intake.
+    pub(super) fn level_refusal(&self, operation: &Operation) -> Option<Undecided> {
+        let (needed, level) = (operation.level(), self.state.level());
+        if needed <= level.max(self.raising.unwrap_or(0)) {
+            return None;
+        }
+        let reason = format!(
+            "this belongs to level {needed} and level {level} is in force: when all nodes are upgraded, an operator \
+             raises it (sereno raise-level)"
+        );
+        Some(Undecided::Unavailable { reason, retry_after_ms: 10_000 })
     }
 
     /// Whether every node that is there understands a level.

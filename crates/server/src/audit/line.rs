@@ -191,6 +191,37 @@ impl Line<'_> {
             EventKind::NamespacePut { version } => self.number("version", *version),
             EventKind::TokenFloorSet { floor } => self.number("floor", floor.0),
             EventKind::LevelRaised { level } => self.number("level", u64::from(*level)),
+            EventKind::Proclaimed { term, version } => {
+                self.number("fencingToken", term.0);
+                self.number("version", *version);
+            }
+            EventKind::Begun { token } => self.number("fencingToken", token.0),
+            EventKind::GuardSeen => {}
+            EventKind::FenceRefused { token, highest } => {
+                self.number("fencingToken", token.0);
+                if let Some(highest) = highest {
+                    self.number("highest", highest.0);
+                }
+            }
+            EventKind::JobPut { version } => self.number("version", *version),
+            EventKind::JobPaused { reason, .. } => self.text("reason", reason.as_str()),
+            EventKind::RunAsked { slot, reason } => {
+                self.plain("slot", &rfc3339(slot.0));
+                self.text("reason", reason.as_str());
+            }
+            EventKind::RunClaimed { slot, attempt, token } => {
+                self.number("fencingToken", token.0);
+                self.plain("slot", &rfc3339(slot.0));
+                self.number("attempt", u64::from(*attempt));
+            }
+            EventKind::RunChanged { slot, attempt, state, reason } => {
+                self.plain("slot", &rfc3339(slot.0));
+                self.number("attempt", u64::from(*attempt));
+                self.plain("state", wire::run_state(*state).as_str());
+                if let Some(reason) = reason {
+                    self.text("reason", reason.as_str());
+                }
+            }
         }
     }
 
@@ -237,6 +268,16 @@ fn kind_of(kind: &EventKind) -> AuditKind {
         EventKind::TokenFloorSet { .. } => AuditKind::TokenFloorSet,
         EventKind::LevelRaised { .. } => AuditKind::LevelRaised,
         EventKind::TrimHeld => AuditKind::TrimHeld,
+        EventKind::Proclaimed { .. } => AuditKind::Proclaimed,
+        EventKind::Begun { .. } => AuditKind::Begun,
+        EventKind::JobPut { .. } => AuditKind::JobPut,
+        EventKind::JobPaused { paused: true, .. } => AuditKind::JobPaused,
+        EventKind::JobPaused { paused: false, .. } => AuditKind::JobResumed,
+        EventKind::RunAsked { .. } => AuditKind::RunAsked,
+        EventKind::RunClaimed { .. } => AuditKind::RunClaimed,
+        EventKind::RunChanged { .. } => AuditKind::RunChanged,
+        EventKind::GuardSeen => AuditKind::GuardSeen,
+        EventKind::FenceRefused { .. } => AuditKind::FenceRefused,
         EventKind::Queued | EventKind::WaitEnded { .. } => {
             unreachable!("only audited events become lines")
         }

@@ -94,7 +94,7 @@ fn to_acquire(
 }
 
 /// 128 bits from the system's secure generator, as carried on by the thread's.
-fn draw_lease_id() -> LeaseId {
+pub(super) fn draw_lease_id() -> LeaseId {
     LeaseId(rand::random())
 }
 

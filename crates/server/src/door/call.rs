@@ -57,7 +57,7 @@ impl Door {
         asked: Asked,
         operation: Operation,
     ) -> Result<Decided, Refused> {
-        if matches!(asked.kind, Kind::Acquire | Kind::AcquireAll)
+        if asked.kind.asks()
             && let Some(reason) = self.reach.storage.refuses()
         {
             let refused = Refused::new(ErrorCode::Overloaded, reason);

@@ -1,13 +1,13 @@
 //! Fields of requests as the core's types; an error names the field and the rule.
 
 use super::{Door, problem::Refused};
-use crate::wire;
+use crate::{time, wire};
 use sereno_api as api;
 use sereno_core::{
     command::LeaseRef,
-    ids::{LeaseId, Token},
+    ids::{LeaseId, Slot, Token},
     limits,
-    names::{Labels, NamespaceName, Owner, Reason, RequestId, ResourceName},
+    names::{Labels, NamespaceName, Owner, Reason, RequestId, ResourceName, Value},
     policy::Fencing,
 };
 
@@ -30,6 +30,21 @@ pub(super) fn request_id(text: &str) -> Result<RequestId, Refused> {
 
 pub(super) fn owner(text: &str) -> Result<Owner, Refused> {
     Owner::new(text).map_err(|rule| Refused::invalid("owner", rule))
+}
+
+/// An owner by another name: a candidate, a guard.
+pub(super) fn person(field: &str, text: &str) -> Result<Owner, Refused> {
+    Owner::new(text).map_err(|rule| Refused::invalid(field, rule))
+}
+
+pub(super) fn value(text: &str) -> Result<Value, Refused> {
+    Value::new(text).map_err(|rule| Refused::invalid("value", rule))
+}
+
+/// A UTC instant as RFC 3339, with at most milliseconds.
+pub(super) fn slot(text: &str) -> Result<Slot, Refused> {
+    let rule = "must be a UTC instant like 2026-12-01T02:00:00Z, with at most milliseconds";
+    time::parse_rfc3339(text).map(Slot).ok_or_else(|| Refused::invalid("slot", rule))
 }
 
 pub(super) fn reason(text: &str) -> Result<Reason, Refused> {

@@ -5,7 +5,7 @@ use super::{
     acquire::expires_at,
     answer::{Answer, ok},
     body::Json,
-    call::{Asked, mismatch},
+    call::{Asked, Decided, mismatch},
     caller::Caller,
     fields,
     openapi::{ForceProblems, LeaseProblems, RenewProblems},
@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 impl Door {
     /// Counts a request that was refused before it was a call.
-    fn counted<T>(&self, kind: Kind, result: Result<T, Refused>) -> Result<T, Refused> {
+    pub(super) fn counted<T>(&self, kind: Kind, result: Result<T, Refused>) -> Result<T, Refused> {
         result.inspect_err(|refused| self.metrics.calls.refused(kind, refused.code()))
     }
 }
@@ -53,8 +53,12 @@ pub(super) async fn renew(
     let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
     let operation = door.counted(kind, to_renew(&door, &request))?;
     let decided = door.call(asked, Operation::Renew(operation)).await?;
+    Ok(ok(renewed(kind, decided)))
+}
+
+pub(super) fn renewed(kind: Kind, decided: Decided) -> Renewed {
     let Done::Renewed(renewed) = decided.done else { mismatch(kind) };
-    Ok(ok(Renewed {
+    Renewed {
         fencing_token: renewed.token.0,
         expires_at: expires_at(renewed.expires_in_ms),
         expires_in_ms: renewed.expires_in_ms,
@@ -62,7 +66,7 @@ pub(super) async fn renew(
         clipped: renewed.clipped,
         revision: decided.revision,
         cluster_time_ms: decided.time,
-    }))
+    }
 }
 
 fn to_renew(door: &Door, request: &RenewRequest) -> Result<Renew, Refused> {
@@ -92,13 +96,17 @@ pub(super) async fn release(
     let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
     let operation = door.counted(kind, to_release(&door, &request))?;
     let decided = door.call(asked, Operation::Release(operation)).await?;
+    Ok(ok(released(kind, decided)))
+}
+
+pub(super) fn released(kind: Kind, decided: Decided) -> Released {
     let Done::Released { already } = decided.done else { mismatch(kind) };
-    Ok(ok(Released {
+    Released {
         released: already.is_none(),
         reason: already.map(wire::not_released),
         revision: decided.revision,
         cluster_time_ms: decided.time,
-    }))
+    }
 }
 
 fn to_release(door: &Door, request: &ReleaseRequest) -> Result<Release, Refused> {
@@ -126,9 +134,22 @@ pub(super) async fn abandon(
     timeout: Timeout,
     Json(request): Json<AbandonRequest>,
 ) -> Result<Answer<Abandoned>, Refused> {
+    door.abandon(Family::Lock, caller, timeout, &request).await
+}
+
+impl Door {
+    /// Abandons a request of any family.
+    pub(super) async fn abandon(
+        &self,
+        family: Family,
+        caller: Caller,
+        timeout: Timeout,
+        request: &AbandonRequest,
+    ) -> Result<Answer<Abandoned>, Refused> {
+        let door = self;
     let (kind, mode, caller) = (Kind::Abandon, Mode::Now, caller.name());
     let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
-    let operation = door.counted(kind, to_abandon(&door, &request))?;
+    let operation = door.counted(kind, to_abandon(door, family, request))?;
     let decided = door.call(asked, Operation::Abandon(operation)).await?;
     let Done::Abandoned { was } = decided.done else { mismatch(kind) };
     let (reason, code) = match was {
@@ -143,12 +164,13 @@ pub(super) async fn abandon(
         revision: decided.revision,
         cluster_time_ms: decided.time,
     }))
+    }
 }
 
-fn to_abandon(door: &Door, request: &AbandonRequest) -> Result<Abandon, Refused> {
+fn to_abandon(door: &Door, family: Family, request: &AbandonRequest) -> Result<Abandon, Refused> {
     Ok(Abandon {
         namespace: door.namespace(&request.namespace)?,
-        family: Family::Lock,
+        family,
         request_id: fields::request_id(&request.request_id)?,
     })
 }
@@ -172,15 +194,19 @@ pub(super) async fn force_release(
     let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
     let operation = door.counted(kind, to_force_release(&door, &request))?;
     let decided = door.call(asked, Operation::ForceRelease(operation)).await?;
+    Ok(ok(force_released(kind, decided)))
+}
+
+pub(super) fn force_released(kind: Kind, decided: Decided) -> ForceReleased {
     let Done::ForceReleased { token } = decided.done else { mismatch(kind) };
-    Ok(ok(ForceReleased {
+    ForceReleased {
         released: true,
         fencing_token: token.0,
         replayed: decided.replayed.is_some(),
         original_revision: decided.replayed,
         revision: decided.revision,
         cluster_time_ms: decided.time,
-    }))
+    }
 }
 
 fn to_force_release(door: &Door, request: &ForceReleaseRequest) -> Result<ForceRelease, Refused> {

@@ -20,9 +20,10 @@ use percent_encoding::percent_decode_str;
 use sereno_api::{Namespace, NamespacePage, NamespacePut, PutNamespaceRequest};
 use sereno_core::{
     State as CoreState,
-    command::{Operation, PutNamespace},
+    command::{HoldCommand, Operation, PutHoldPolicy, PutNamespace},
     names::NamespaceName,
     outcome::Done,
+    policy::HoldPolicy,
 };
 use std::sync::Arc;
 
@@ -124,11 +125,17 @@ pub(super) async fn put_namespace(
     let (kind, mode, caller) = (Kind::PutNamespace, Mode::Now, caller.require_admin()?);
     let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
     let namespace = name_of(&door, uri.path())?;
-    let operation = Operation::PutNamespace(PutNamespace {
+    let (policy, holds) = views::to_policies(request.policy);
+    let put = PutNamespace {
         namespace: namespace.clone(),
         expected_version: request.expected_version,
-        policy: views::to_policy(request.policy),
-    });
+        policy,
+    };
+    // Nodes of lower levels read the first; only what they have no place for goes another way.
+    let operation = match holds == HoldPolicy::default() {
+        true => Operation::PutNamespace(put),
+        false => Operation::Hold(HoldCommand::PutPolicy(PutHoldPolicy { put, holds })),
+    };
     let decided = door.call(asked, operation).await?;
     let Done::NamespacePut { version } = decided.done else { mismatch(kind) };
     let status = if request.expected_version == 0 { StatusCode::CREATED } else { StatusCode::OK };

@@ -8,7 +8,7 @@ use utoipa::{
     IntoParams, IntoResponses, OpenApi as _,
     openapi::{
         Content, OpenApi, PathItem, Ref, RefOr, Response, ResponseBuilder,
-        path::{Parameter, ParameterIn},
+        path::{Operation, Parameter, ParameterIn},
     },
 };
 
@@ -23,6 +23,10 @@ use utoipa::{
     ),
     tags(
         (name = "locks", description = "Locks: grants with leases and fencing tokens."),
+        (name = "elections", description = "Elections: a lock with a face; its token is the term."),
+        (name = "holds", description = "Holds: something is kept for an owner for a while."),
+        (name = "jobs", description = "Scheduled jobs: the ledger of their runs."),
+        (name = "guards", description = "What fence guards report."),
         (name = "namespaces", description = "What a namespace allows."),
         (name = "operations", description = "For people and machines that run the service."),
         (name = "admin", description = "Operators' writes."),
@@ -39,27 +43,33 @@ pub(super) fn base() -> OpenApi {
 pub fn openapi() -> OpenApi {
     let (_, mut document) = routes::documented().split_for_parts();
     let (_, rest) = routes::documented_rest().split_for_parts();
-    let lock = rest.paths.paths.values().next().and_then(|item| item.get.clone());
-    document.merge(rest);
-    let verbs = document.paths.paths.iter_mut().filter(|(path, item)| is_verb(path, item));
-    for (path, item) in verbs {
-        // A resource may be called like a verb.
-        item.get = lock.clone().map(|mut get| {
-            let verb = path.rsplit('/').next().unwrap_or_default();
-            get.operation_id = Some(format!("getLock-{verb}"));
-            get.parameters.get_or_insert_default().retain(|one| !is_in_path(one));
-            get
-        });
+    for (path, item) in &rest.paths.paths {
+        let Some((folder, _)) = path.split_once('{') else { continue };
+        let Some(read) = &item.get else { continue };
+        let verbs = document.paths.paths.iter_mut();
+        for (path, verb) in verbs.filter(|(path, item)| is_verb(folder, path, item)) {
+            verb.get = Some(read_of_verb(read, path));
+        }
     }
+    document.merge(rest);
     document
+}
+
+/// A name may be called like a verb: its read has the verb's path.
+fn read_of_verb(read: &Operation, path: &str) -> Operation {
+    let mut read = read.clone();
+    let verb = path.rsplit('/').next().unwrap_or_default();
+    read.operation_id = read.operation_id.map(|id| format!("{id}-{verb}"));
+    read.parameters.get_or_insert_default().retain(|one| !is_in_path(one));
+    read
 }
 
 fn is_in_path(parameter: &RefOr<Parameter>) -> bool {
     matches!(parameter, RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Path)
 }
 
-fn is_verb(path: &str, item: &PathItem) -> bool {
-    path.starts_with(super::reads::LOCKS) && item.post.is_some()
+fn is_verb(folder: &str, path: &str, item: &PathItem) -> bool {
+    path.starts_with(folder) && item.post.is_some()
 }
 
 /// Names a set of problems that a route can answer, for its document.
@@ -77,6 +87,36 @@ macro_rules! problems {
 }
 
 problems! {
+    /// Of campaign.
+    CampaignProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked WaitTimeout
+        LeaseEnded Abandoned TooLarge UnsupportedMediaType RequestIdReused QueueFull LimitReached Overloaded
+        Unavailable UnknownOutcome;
+    /// Of proclaim and handoff.
+    LeaderProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded NotHolder Abandoned
+        VersionConflict TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable
+        UnknownOutcome;
+    /// Of hold and hold-all.
+    HoldProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Taken LeaseEnded NotHolder Abandoned
+        TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of the other writes about a hold.
+    HoldWriteProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder MaxHoldReached TooLarge
+        UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of putting a job.
+    PutJobProblems: InvalidArgument PermissionDenied NotFound RequestTimeout VersionConflict RunClaimed TooLarge
+        UnsupportedMediaType LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of claim-run.
+    ClaimProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded Abandoned VersionConflict
+        RunClaimed RunFinished RunPaused RetriesExhausted TooEarly TooLarge UnsupportedMediaType RequestIdReused
+        LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of finish-run.
+    FinishProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded NotHolder RunFinished TooLarge
+        UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of operators' writes about a job.
+    JobProblems: InvalidArgument PermissionDenied NotFound RequestTimeout RunClaimed RunFinished RetriesExhausted
+        TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of a guard's report.
+    ReportProblems: InvalidArgument PermissionDenied NotFound RequestTimeout TooLarge UnsupportedMediaType
+        RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of acquire.
     AcquireProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked WaitTimeout
         LeaseEnded Abandoned TooLarge UnsupportedMediaType RequestIdReused QueueFull LimitReached Overloaded
@@ -241,7 +281,58 @@ pub(super) struct WatchParams {
 #[expect(dead_code, reason = "only its document is used")]
 enum WatchFamily {
     Lock,
+    Election,
+    Job,
+    Hold,
     Admin,
+}
+
+/// Following one election.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct ObserveParams {
+    /// Stream the record and its changes as server-sent events. Default: false.
+    #[param(nullable = false)]
+    observe: Option<bool>,
+    /// With `observe`: the cursor of the last event seen; the header `Last-Event-ID` wins over it.
+    #[param(nullable = false, pattern = "^[0-9a-f]{32}-[0-9]{1,19}$")]
+    from: Option<String>,
+}
+
+/// Which holds or jobs, by name.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct NamesParams {
+    /// Only names that begin so.
+    #[param(nullable = false, max_length = 256, pattern = "^[A-Za-z0-9._:/@+-]*$")]
+    prefix: Option<String>,
+    /// Rows at most. Default: 100.
+    #[param(nullable = false, minimum = 1, maximum = 1000)]
+    limit: Option<u64>,
+    /// The `nextCursor` of the page before.
+    #[param(
+        nullable = false,
+        max_length = 256,
+        pattern = "^[A-Za-z0-9._:@+-]+(/[A-Za-z0-9._:@+-]+)*$"
+    )]
+    cursor: Option<String>,
+}
+
+/// Whose.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only its document is used")]
+pub(super) struct OwnerParam {
+    /// Only of this owner.
+    #[param(
+        nullable = false,
+        min_length = 1,
+        max_length = 128,
+        pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$"
+    )]
+    owner: Option<String>,
 }
 
 /// Which lines.

@@ -67,7 +67,7 @@ pub(super) async fn get_lock(
     uri: Uri,
 ) -> Result<Answer<Lock>, Refused> {
     let params = Params::parse(uri.query(), &["namespace", "consistency"])?;
-    let resource = resource_of(uri.path())?;
+    let resource = name_of(LOCKS, "resource", uri.path())?;
     let namespace = door.namespace_of(&params)?;
     let (asked, name) = (namespace.clone(), resource.clone());
     let read = move |state: &core::State| state.lock(&asked, &name);
@@ -87,12 +87,31 @@ pub(super) async fn get_lock(
     }))
 }
 
-/// The rest of the path, percent-decoded once.
-fn resource_of(path: &str) -> Result<core::names::ResourceName, Refused> {
-    let rest = path.strip_prefix(LOCKS).unwrap_or("");
+/// The rest of the path below a folder, percent-decoded once.
+pub(super) fn name_of(
+    folder: &str,
+    field: &str,
+    path: &str,
+) -> Result<core::names::ResourceName, Refused> {
+    let rest = path.strip_prefix(folder).unwrap_or("");
     let decoded = percent_decode_str(rest).decode_utf8();
-    let text = decoded.map_err(|_| Refused::invalid("resource", "is not UTF-8"))?;
-    fields::resource("resource", &text)
+    let text = decoded.map_err(|_| Refused::invalid(field, "is not UTF-8"))?;
+    fields::resource(field, &text)
+}
+
+/// Which leased names to list, as the parameters of a list say.
+pub(super) fn list_of(
+    namespace: &NamespaceName,
+    params: &Params,
+    owner: &str,
+) -> Result<ListLocks, Refused> {
+    Ok(ListLocks {
+        namespace: namespace.clone(),
+        prefix: params.prefix()?,
+        owner: params.get(owner).map(|text| fields::person(owner, text)).transpose()?,
+        limit: params.limit()?,
+        after: Token(params.number("cursor", 0, 0, core::limits::TOKEN_MAX)?),
+    })
 }
 
 /// Held locks, oldest grant first.
@@ -112,13 +131,7 @@ pub(super) async fn list_locks(
     let allowed = ["namespace", "prefix", "owner", "limit", "cursor", "consistency"];
     let params = Params::parse(uri.query(), &allowed)?;
     let namespace = door.namespace_of(&params)?;
-    let list = ListLocks {
-        namespace: namespace.clone(),
-        prefix: params.prefix()?,
-        owner: params.get("owner").map(fields::owner).transpose()?,
-        limit: params.limit()?,
-        after: Token(params.number("cursor", 0, 0, core::limits::TOKEN_MAX)?),
-    };
+    let list = list_of(&namespace, &params, "owner")?;
     let read = move |state: &core::State| state.list_locks(&list);
     let (page, at) = door.read(params.consistency()?, timeout, read).await?;
     let page = page.ok_or_else(|| refusal::no_namespace(namespace.as_str()))?;
@@ -148,7 +161,7 @@ mod tests {
             ("/v1/locks/", None),
             ("/v1/locks/%ff", None),
         ] {
-            let read = resource_of(path).ok().map(|name| name.to_string());
+            let read = name_of(LOCKS, "resource", path).ok().map(|name| name.to_string());
             assert_eq!(read.as_deref(), resource, "{path}");
         }
     }

@@ -3,12 +3,12 @@
 use super::problem::Refused;
 use crate::{metrics::Kind, wire};
 use sereno_api::{ErrorCode, Holder, InTheWay, Millis, Outcome as Effect, Reason, RetryWith};
-use sereno_core::outcome::{self, Code, Detail, Outcome, Refusal};
+use sereno_core::outcome::{self, Code, Detail, Missing, Outcome, Refusal};
 use sereno_node::handle::Undecided;
 
 /// The problem that tells of a refusal, which `outcome` carried.
 pub(super) fn refused(kind: Kind, refusal: Refusal, outcome: &Outcome) -> Refused {
-    let single = kind != Kind::AcquireAll;
+    let single = !matches!(kind, Kind::AcquireAll | Kind::HoldAll);
     let problem =
         Refused::new(wire::code(refusal.code), sentence(kind, &refusal)).with(|problem| {
             problem.outcome = effect(kind, refusal.code);
@@ -24,18 +24,18 @@ pub(super) fn refused(kind: Kind, refusal: Refusal, outcome: &Outcome) -> Refuse
 
 /// A spent acquire had its effect: it was granted once.
 pub(super) fn effect(kind: Kind, code: Code) -> Effect {
-    match (code, kind) {
-        (Code::LeaseEnded, Kind::Acquire | Kind::AcquireAll) => Effect::Applied,
+    match code {
+        Code::LeaseEnded if kind.asks() => Effect::Applied,
         _ => Effect::NotApplied,
     }
 }
 
 pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
-    let has_request_id =
-        matches!(kind, Kind::Acquire | Kind::AcquireAll | Kind::ForceRelease | Kind::TokenFloor);
+    let has_request_id = kind.has_request_id();
     let anew = if has_request_id { RetryWith::NewRequestId } else { RetryWith::SameRequestId };
     match code {
         Code::Locked | Code::WaitTimeout | Code::QueueFull | Code::LimitReached => Some(anew),
+        Code::Taken | Code::RunClaimed | Code::RunPaused => Some(anew),
         Code::Abandoned | Code::LeaseEnded | Code::RequestIdReused if has_request_id => Some(anew),
         Code::Overloaded | Code::Unavailable => Some(RetryWith::SameRequestId),
         Code::Abandoned
@@ -46,13 +46,17 @@ pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
         | Code::NotFound
         | Code::NotHolder
         | Code::MaxHoldReached
-        | Code::VersionConflict => None,
+        | Code::VersionConflict
+        | Code::RunFinished
+        | Code::RetriesExhausted => None,
     }
 }
 
 fn with_detail(refused: Refused, detail: Detail, single: bool) -> Refused {
     refused.with(|problem| match detail {
         Detail::None | Detail::Paused | Detail::BornAt => {}
+        Detail::Missing(_) | Detail::Level { .. } => {}
+        Detail::Run { holder: who } => problem.holder = who.as_ref().map(holder),
         Detail::Invalid(invalid) => problem.field = Some(invalid.field),
         Detail::Locked(mut in_the_way) => match in_the_way.pop() {
             Some(one) if single => {
@@ -128,9 +132,12 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             format!("maxHold is used up: the ownership ends in {in_ms} ms and cannot be renewed")
         }
         (Detail::Version { current: 0 }, _) => {
-            "there is no such namespace yet: expectedVersion must be 0".into()
+            "it does not exist yet: expectedVersion must be 0".into()
         }
         (Detail::Version { current }, _) => format!("version {current} is in force"),
+        (Detail::Limit { limit, max, .. }, _) if limit == "holdCooldown" => {
+            format!("this owner held it less than {} ago", Millis(*max))
+        }
         (Detail::Limit { limit, max, .. }, _) => {
             format!("{limit}: {max} are in use, and that is the limit")
         }
@@ -138,12 +145,27 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
         (Detail::BornAt, _) => {
             "bornAt lies over 30 s of cluster time in the past, or ahead of the log".into()
         }
+        (Detail::Missing(Missing::Candidate), _) => {
+            "no candidate of that name waits for the election".into()
+        }
+        (Detail::Missing(Missing::Job), _) => "there is no such job: put it first".into(),
+        (Detail::Level { needed }, _) => {
+            format!("this belongs to level {needed}, which is not in force yet")
+        }
+        (Detail::Run { holder: Some(holder) }, _) => {
+            let (owner, left_ms) = (&holder.owner, holder.expires_in_ms);
+            format!("an attempt of {owner:?} is under way, for at most {left_ms} ms without a renewal")
+        }
+        (Detail::Run { holder: None }, _) => "the job is in its lock delay".into(),
         (Detail::None, code) => plain_sentence(kind, code),
     }
 }
 
 /// Fields that callers write as durations.
-const DURATIONS: [&str; 9] = [
+const DURATIONS: [&str; 12] = [
+    "ttl",
+    "maxRun",
+    "holdCooldown",
     "leaseTtl",
     "waitTimeout",
     "maxHold",
@@ -176,6 +198,11 @@ fn plain_sentence(kind: Kind, code: Code) -> String {
     match code {
         Code::FencingRequired => "the namespace requires fencing: enforced".into(),
         Code::NotFound => "there is no such namespace".into(),
+        Code::NotHolder
+            if matches!(kind, Kind::RenewHold | Kind::BeginHold | Kind::ReleaseHold | Kind::Hold) =>
+        {
+            "the owner has no hold by that fence".into()
+        }
         Code::NotHolder if kind == Kind::ForceRelease => {
             "nobody holds the resource with that token".into()
         }
@@ -234,6 +261,11 @@ pub(super) fn undecided(undecided: Undecided) -> Refused {
         }
         Undecided::Invalid(invalid) => {
             Refused::invalid(&invalid.field, in_units(&invalid.field, &invalid.rule))
+        }
+        Undecided::TooEarly { ahead_ms } => {
+            let detail = format!("the slot lies {ahead_ms} ms ahead of the leader's clock");
+            let after_ms = ahead_ms.saturating_sub(sereno_core::limits::SLOT_AHEAD_MS_MAX);
+            retryable(ErrorCode::TooEarly, detail, after_ms)
         }
         Undecided::TooLarge { bytes } => {
             let max = sereno_core::limits::COMMAND_BYTES_MAX;

@@ -1,10 +1,13 @@
 //! Which path leads where. The OpenAPI document is made from the same table.
 
 use super::{
-    Door, acquire, admin, audit, docs, health, lease, namespaces, openapi, problem::Refused, reads,
-    renew_many, status, watch,
+    Door, acquire, admin, audit, docs, election, elections, guards, health, hold, holds, job, jobs,
+    lease, namespaces, openapi, problem::Refused, reads, renew_many, run, status, watch,
 };
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{MethodRouter, get},
+};
 use hyper::{Method, Uri};
 use sereno_api::ErrorCode;
 use std::sync::Arc;
@@ -21,6 +24,33 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(lease::abandon))
         .routes(routes!(lease::force_release))
         .routes(routes!(reads::list_locks))
+        .routes(routes!(election::campaign))
+        .routes(routes!(election::renew))
+        .routes(routes!(election::proclaim))
+        .routes(routes!(election::resign))
+        .routes(routes!(election::handoff))
+        .routes(routes!(election::abandon))
+        .routes(routes!(election::force_release))
+        .routes(routes!(elections::list_elections))
+        .routes(routes!(job::put))
+        .routes(routes!(run::claim))
+        .routes(routes!(run::renew))
+        .routes(routes!(run::finish))
+        .routes(routes!(run::abandon))
+        .routes(routes!(job::force_release))
+        .routes(routes!(job::pause))
+        .routes(routes!(job::resume))
+        .routes(routes!(job::skip))
+        .routes(routes!(job::run_now))
+        .routes(routes!(jobs::list_jobs))
+        .routes(routes!(hold::hold))
+        .routes(routes!(hold::hold_all))
+        .routes(routes!(hold::begin))
+        .routes(routes!(hold::renew))
+        .routes(routes!(hold::release))
+        .routes(routes!(hold::force_release))
+        .routes(routes!(holds::list_holds))
+        .routes(routes!(guards::report))
         .routes(routes!(namespaces::list_namespaces))
         .routes(routes!(namespaces::get_namespace, namespaces::put_namespace))
         .routes(routes!(watch::watch))
@@ -35,19 +65,38 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(docs::error_page))
 }
 
-/// `GET /v1/locks/{resource}`: here the resource is one segment, in the served route it is the rest of the path.
+/// `GET /v1/locks/{resource}` and its like: here the name is one segment, in the served route it is the rest of the
+/// path.
 pub(super) fn documented_rest() -> OpenApiRouter<Arc<Door>> {
-    OpenApiRouter::new().routes(routes!(reads::get_lock))
+    OpenApiRouter::new()
+        .routes(routes!(reads::get_lock))
+        .routes(routes!(elections::get_election))
+        .routes(routes!(jobs::get_job))
+        .routes(routes!(holds::get_hold))
+}
+
+/// Folders of names, and how one of them is read.
+fn folders() -> [(&'static str, MethodRouter<Arc<Door>>); 4] {
+    [
+        (reads::LOCKS, get(reads::get_lock)),
+        (elections::ELECTIONS, get(elections::get_election)),
+        (jobs::JOBS, get(jobs::get_job)),
+        (holds::HOLDS, get(holds::get_hold)),
+    ]
 }
 
 /// Everything that is served.
 pub(super) fn router(door: Arc<Door>) -> Router {
-    let (router, document) = documented().split_for_parts();
-    // A resource may be called like a verb: `GET /v1/locks/acquire` is that lock.
-    let verbs = document.paths.paths.keys().filter(|path| path.starts_with(reads::LOCKS));
-    let router = verbs.fold(router, |router, path| router.route(path, get(reads::get_lock)));
+    let (mut router, document) = documented().split_for_parts();
+    for (folder, read) in folders() {
+        // A name may be called like a verb: `GET /v1/locks/acquire` is that lock.
+        let verbs = document.paths.paths.keys().filter(|path| path.starts_with(folder));
+        for path in verbs {
+            router = router.route(path, read.clone());
+        }
+        router = router.route(&format!("{folder}{{*name}}"), read);
+    }
     router
-        .route("/v1/locks/{*resource}", get(reads::get_lock))
         .route("/", get(docs::root))
         .route("/docs", get(docs::page))
         .route("/docs/", get(docs::page))

@@ -5,12 +5,16 @@ use sereno_api as api;
 use sereno_core::{
     command::Family,
     names::NamespaceName,
-    policy::Policy,
-    query::{HolderView, LockView, NamespaceView, WaiterView},
+    policy::{HoldPolicy, Policy},
+    query::{FaceView, HolderView, LockView, NamespaceView, WaiterView},
 };
 
 pub(super) fn fence_key(namespace: &NamespaceName, resource: &str) -> String {
-    [namespace.as_str(), Family::Lock.as_str(), resource].join("/")
+    fence_key_of(namespace, Family::Lock, resource)
+}
+
+pub(super) fn fence_key_of(namespace: &NamespaceName, family: Family, resource: &str) -> String {
+    [namespace.as_str(), family.as_str(), resource].join("/")
 }
 
 pub(super) fn state(view: &LockView) -> api::LockState {
@@ -30,6 +34,50 @@ pub(super) fn holder(view: &HolderView) -> api::LockHolder {
         lease_hash: wire::lease_hash(view.lease_hash),
         fencing: wire::fencing(view.fencing),
         labels,
+        held_for_ms: view.holder.held_for_ms,
+        renewed_ago_ms: view.renewed_ago_ms,
+        expires_in_ms: view.holder.expires_in_ms,
+        final_deadline_in_ms: view.final_deadline_in_ms,
+    }
+}
+
+pub(super) fn election_state(view: &LockView) -> api::ElectionState {
+    match (&view.holder, view.lock_delay_ms) {
+        (Some(_), _) => api::ElectionState::Leading,
+        (None, 0) => api::ElectionState::Vacant,
+        (None, _) => api::ElectionState::Delayed,
+    }
+}
+
+pub(super) fn term_holder(view: &HolderView) -> api::TermHolder {
+    let FaceView::Leader { value, version } = &view.face else {
+        unreachable!("an election is held by a candidate")
+    };
+    api::TermHolder {
+        candidate: view.holder.owner.to_string(),
+        caller: view.caller.to_string(),
+        term: view.holder.token.0,
+        value: value.to_string(),
+        version: *version,
+        lease_hash: wire::lease_hash(view.lease_hash),
+        fencing: wire::fencing(view.fencing),
+        labels: view.labels.iter().collect(),
+        led_for_ms: view.holder.held_for_ms,
+        renewed_ago_ms: view.renewed_ago_ms,
+        expires_in_ms: view.holder.expires_in_ms,
+        final_deadline_in_ms: view.final_deadline_in_ms,
+    }
+}
+
+pub(super) fn hold_holder(view: &HolderView) -> api::HoldHolder {
+    let FaceView::Hold { begun } = view.face else { unreachable!("a hold has its face") };
+    api::HoldHolder {
+        owner: view.holder.owner.to_string(),
+        caller: view.caller.to_string(),
+        fence: view.holder.token.0,
+        begun,
+        lease_hash: wire::lease_hash(view.lease_hash),
+        labels: view.labels.iter().collect(),
         held_for_ms: view.holder.held_for_ms,
         renewed_ago_ms: view.renewed_ago_ms,
         expires_in_ms: view.holder.expires_in_ms,
@@ -60,7 +108,8 @@ pub(super) fn namespace(view: &NamespaceView) -> api::Namespace {
     api::Namespace {
         namespace: view.namespace.to_string(),
         version: view.version,
-        policy: policy(&view.policy),
+        policy: policy(&view.policy, &view.holds),
+        fencing_proven: view.is_proven,
         leases: view.leases,
         waiters: view.waiters,
         reply_records: view.reply_records,
@@ -70,7 +119,7 @@ pub(super) fn namespace(view: &NamespaceView) -> api::Namespace {
     }
 }
 
-fn policy(policy: &Policy) -> api::Policy {
+fn policy(policy: &Policy, holds: &HoldPolicy) -> api::Policy {
     let ms = |ms| Some(api::Millis(ms));
     api::Policy {
         min_ttl: policy.min_ttl_ms.map(api::Millis),
@@ -83,6 +132,8 @@ fn policy(policy: &Policy) -> api::Policy {
         max_leases: Some(policy.max_leases),
         max_waiters: Some(policy.max_waiters),
         requests_per_second: policy.requests_per_second,
+        holds_per_owner: holds.per_owner,
+        hold_cooldown: ms(holds.cooldown_ms),
         reply_memory: Some(api::ReplyMemory {
             refusals: ms(policy.reply_refusals_ms),
             endings: ms(policy.reply_endings_ms),
@@ -92,7 +143,15 @@ fn policy(policy: &Policy) -> api::Policy {
 }
 
 /// What a PUT asks for; a field left out takes its default.
-pub(super) fn to_policy(asked: api::Policy) -> Policy {
+pub(super) fn to_policies(asked: api::Policy) -> (Policy, HoldPolicy) {
+    let holds = HoldPolicy {
+        per_owner: asked.holds_per_owner,
+        cooldown_ms: asked.hold_cooldown.map_or(0, |millis| millis.0),
+    };
+    (to_policy(asked), holds)
+}
+
+fn to_policy(asked: api::Policy) -> Policy {
     let default = Policy::default();
     let memory = asked.reply_memory.unwrap_or_default();
     let ms = |asked: Option<api::Millis>, default| asked.map_or(default, |millis| millis.0);
@@ -125,10 +184,11 @@ mod tests {
             requests_per_second: Some(5),
             ..Policy::default()
         };
-        for original in [Policy::default(), all] {
-            let text = serde_json::to_string(&policy(&original)).unwrap();
-            assert_eq!(to_policy(serde_json::from_str(&text).unwrap()), original);
+        let some = HoldPolicy { per_owner: Some(3), cooldown_ms: 5_000 };
+        for original in [(Policy::default(), HoldPolicy::default()), (all, some)] {
+            let text = serde_json::to_string(&policy(&original.0, &original.1)).unwrap();
+            assert_eq!(to_policies(serde_json::from_str(&text).unwrap()), original);
         }
-        assert_eq!(to_policy(api::Policy::default()), Policy::default());
+        assert_eq!(to_policies(api::Policy::default()), Default::default());
     }
 }

@@ -28,7 +28,7 @@ use std::{convert::Infallible, io::Write as _, sync::Arc, time::Duration};
 use tokio::sync::watch as signal;
 
 /// A silent watch is told that it is alive this often.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Follows what happens, as server-sent events.
 ///
@@ -79,15 +79,20 @@ pub(super) async fn watch(
                 None => watcher.next().await.map(|frame| (Ok(frame), (None, watcher))),
             }
         });
-    let mut response = Body::from_stream(stream).into_response();
+    Ok(event_stream(Body::from_stream(stream)))
+}
+
+/// A response of server-sent events.
+pub(super) fn event_stream(body: Body) -> Response {
+    let mut response = body.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    response
 }
 
 /// The cursor to follow from. A browser that reconnects says in a header how far it came.
-fn from<'a>(params: &'a Params, headers: &'a HeaderMap) -> Result<Option<&'a str>, Refused> {
+pub(super) fn from<'a>(params: &'a Params, headers: &'a HeaderMap) -> Result<Option<&'a str>, Refused> {
     match headers.get("last-event-id") {
         Some(value) => {
             let text =
@@ -99,11 +104,11 @@ fn from<'a>(params: &'a Params, headers: &'a HeaderMap) -> Result<Option<&'a str
 }
 
 /// A cursor is the log's id and a revision.
-fn format_cursor(cursor: Cursor) -> String {
+pub(super) fn format_cursor(cursor: Cursor) -> String {
     format!("{}-{}", cursor.log_id, cursor.revision)
 }
 
-fn parse_cursor(text: &str) -> Result<Cursor, Refused> {
+pub(super) fn parse_cursor(text: &str) -> Result<Cursor, Refused> {
     let parsed = text.split_once('-').and_then(|(log_id, revision)| {
         let digits = !revision.is_empty() && revision.bytes().all(|byte| byte.is_ascii_digit());
         let revision = Revision(revision.parse().ok().filter(|_| digits)?);
@@ -112,7 +117,7 @@ fn parse_cursor(text: &str) -> Result<Cursor, Refused> {
     parsed.ok_or_else(|| Refused::invalid("from", "must be a cursor that this service has given"))
 }
 
-fn resync_problem(resync: Resync) -> Problem {
+pub(super) fn resync_problem(resync: Resync) -> Problem {
     let detail = "events between the cursor and the first one remembered are gone, or the cursor is of another \
                   log: read the present state, then follow from the new cursor";
     let refused = Refused::new(ErrorCode::Resync, detail).with(|problem| {
@@ -133,14 +138,10 @@ impl Filter {
     fn parse(door: &Door, params: &Params) -> Result<Self, Refused> {
         let family = match params.get("family") {
             None => None,
-            Some("lock") => Some(Family::Lock),
-            Some("admin") => Some(Family::Admin),
-            Some(other) => {
-                return Err(Refused::invalid(
-                    "family",
-                    format!("must be lock or admin, is {other:?}"),
-                ));
-            }
+            Some(word) => Some(wire::to_family(word).ok_or_else(|| {
+                let rule = format!("must be lock, election, job, hold or admin, is {word:?}");
+                Refused::invalid("family", rule)
+            })?),
         };
         let namespace = params.get("namespace").map(|text| door.namespace(text)).transpose()?;
         Ok(Self { family, namespace, prefix: params.prefix()? })
@@ -214,7 +215,7 @@ impl Watcher {
 }
 
 /// Returns when the server takes nothing new any more.
-async fn left(phase: &mut signal::Receiver<Phase>) {
+pub(super) async fn left(phase: &mut signal::Receiver<Phase>) {
     let _gone = phase.wait_for(|phase| *phase != Phase::Serving).await.is_err();
 }
 
@@ -225,14 +226,14 @@ fn start_frame(cursor: Cursor) -> Vec<u8> {
     out
 }
 
-fn resync_frame(resync: Resync) -> Vec<u8> {
+pub(super) fn resync_frame(resync: Resync) -> Vec<u8> {
     let mut out = b"event: resync\n".to_vec();
     data(&mut out, &resync_problem(resync));
     out
 }
 
 /// JSON has no line ends in it, so one `data` line is enough.
-fn data(out: &mut Vec<u8>, body: &impl serde::Serialize) {
+pub(super) fn data(out: &mut Vec<u8>, body: &impl serde::Serialize) {
     out.extend_from_slice(b"data: ");
     serde_json::to_writer(&mut *out, body).expect("the interface's types serialise");
     out.extend_from_slice(b"\n\n");
@@ -259,6 +260,10 @@ fn to_event(batch: &EventBatch, event: &Event) -> WatchEvent {
         version: None,
         floor: None,
         level: None,
+        slot: None,
+        attempt: None,
+        state: None,
+        highest: None,
     };
     match &event.kind {
         EventKind::Queued | EventKind::TrimHeld => base,
@@ -281,6 +286,38 @@ fn to_event(batch: &EventBatch, event: &Event) -> WatchEvent {
         EventKind::NamespacePut { version } => WatchEvent { version: Some(*version), ..base },
         EventKind::TokenFloorSet { floor } => WatchEvent { floor: Some(floor.0), ..base },
         EventKind::LevelRaised { level } => WatchEvent { level: Some(*level), ..base },
+        EventKind::Proclaimed { term, version } => {
+            WatchEvent { fencing_token: Some(term.0), version: Some(*version), ..base }
+        }
+        EventKind::Begun { token } => WatchEvent { fencing_token: Some(token.0), ..base },
+        EventKind::FenceRefused { token, highest } => WatchEvent {
+            fencing_token: Some(token.0),
+            highest: highest.map(|token| token.0),
+            ..base
+        },
+        EventKind::GuardSeen => base,
+        EventKind::JobPut { version } => WatchEvent { version: Some(*version), ..base },
+        EventKind::JobPaused { reason, .. } => {
+            WatchEvent { reason: Some(reason.to_string()), ..base }
+        }
+        EventKind::RunAsked { slot, reason } => WatchEvent {
+            slot: Some(time::rfc3339(slot.0)),
+            reason: Some(reason.to_string()),
+            ..base
+        },
+        EventKind::RunClaimed { slot, attempt, token } => WatchEvent {
+            slot: Some(time::rfc3339(slot.0)),
+            attempt: Some(*attempt),
+            fencing_token: Some(token.0),
+            ..base
+        },
+        EventKind::RunChanged { slot, attempt, state, reason } => WatchEvent {
+            slot: Some(time::rfc3339(slot.0)),
+            attempt: Some(*attempt),
+            state: Some(wire::run_state(*state)),
+            reason: reason.as_ref().map(ToString::to_string),
+            ..base
+        },
     }
 }
 
@@ -295,6 +332,16 @@ fn kind(kind: &EventKind) -> WatchKind {
         EventKind::TokenFloorSet { .. } => WatchKind::TokenFloorSet,
         EventKind::LevelRaised { .. } => WatchKind::LevelRaised,
         EventKind::TrimHeld => WatchKind::TrimHeld,
+        EventKind::Proclaimed { .. } => WatchKind::Proclaimed,
+        EventKind::Begun { .. } => WatchKind::Begun,
+        EventKind::JobPut { .. } => WatchKind::JobPut,
+        EventKind::JobPaused { paused: true, .. } => WatchKind::JobPaused,
+        EventKind::JobPaused { paused: false, .. } => WatchKind::JobResumed,
+        EventKind::RunAsked { .. } => WatchKind::RunAsked,
+        EventKind::RunClaimed { .. } => WatchKind::RunClaimed,
+        EventKind::RunChanged { .. } => WatchKind::RunChanged,
+        EventKind::GuardSeen => WatchKind::GuardSeen,
+        EventKind::FenceRefused { .. } => WatchKind::FenceRefused,
     }
 }
 

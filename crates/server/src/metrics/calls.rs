@@ -27,10 +27,61 @@ pub(crate) enum Kind {
     TokenFloor,
     RaiseLevel,
     Read,
+    Campaign,
+    RenewTerm,
+    Proclaim,
+    Resign,
+    Handoff,
+    Hold,
+    HoldAll,
+    RenewHold,
+    BeginHold,
+    ReleaseHold,
+    PutJob,
+    ClaimRun,
+    RenewRun,
+    FinishRun,
+    ChangeJob,
+    ReportGuard,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    fn may_wait(self) -> bool {
+        matches!(self, Self::Acquire | Self::Campaign)
+    }
+
+    /// Whether it asks for something that is leased: refused while the log's storage is nearly full.
+    pub(crate) fn asks(self) -> bool {
+        matches!(
+            self,
+            Self::Acquire
+                | Self::AcquireAll
+                | Self::Campaign
+                | Self::Hold
+                | Self::HoldAll
+                | Self::ClaimRun
+        )
+    }
+
+    /// Whether its call carries a request id.
+    pub(crate) fn has_request_id(self) -> bool {
+        self.asks()
+            || matches!(
+                self,
+                Self::ForceRelease
+                    | Self::TokenFloor
+                    | Self::Proclaim
+                    | Self::Handoff
+                    | Self::RenewHold
+                    | Self::BeginHold
+                    | Self::ReleaseHold
+                    | Self::FinishRun
+                    | Self::ChangeJob
+                    | Self::ReportGuard
+            )
+    }
+
+    const ALL: [Self; 27] = [
         Self::Acquire,
         Self::AcquireAll,
         Self::Renew,
@@ -42,6 +93,22 @@ impl Kind {
         Self::TokenFloor,
         Self::RaiseLevel,
         Self::Read,
+        Self::Campaign,
+        Self::RenewTerm,
+        Self::Proclaim,
+        Self::Resign,
+        Self::Handoff,
+        Self::Hold,
+        Self::HoldAll,
+        Self::RenewHold,
+        Self::BeginHold,
+        Self::ReleaseHold,
+        Self::PutJob,
+        Self::ClaimRun,
+        Self::RenewRun,
+        Self::FinishRun,
+        Self::ChangeJob,
+        Self::ReportGuard,
     ];
 
     fn as_str(self) -> &'static str {
@@ -57,6 +124,22 @@ impl Kind {
             Self::TokenFloor => "tokenFloor",
             Self::RaiseLevel => "raiseLevel",
             Self::Read => "read",
+            Self::Campaign => "campaign",
+            Self::RenewTerm => "renewTerm",
+            Self::Proclaim => "proclaim",
+            Self::Resign => "resign",
+            Self::Handoff => "handoff",
+            Self::Hold => "hold",
+            Self::HoldAll => "holdAll",
+            Self::RenewHold => "renewHold",
+            Self::BeginHold => "beginHold",
+            Self::ReleaseHold => "releaseHold",
+            Self::PutJob => "putJob",
+            Self::ClaimRun => "claimRun",
+            Self::RenewRun => "renewRun",
+            Self::FinishRun => "finishRun",
+            Self::ChangeJob => "changeJob",
+            Self::ReportGuard => "reportGuard",
         }
     }
 }
@@ -105,7 +188,7 @@ impl CallMetrics {
             Frequent {
                 ok: answers.get_or_create_owned(&[operation, ("code", OK)]),
                 now: seconds(Mode::Now),
-                wait: seconds(if kind == Kind::Acquire { Mode::Wait } else { Mode::Now }),
+                wait: seconds(if kind.may_wait() { Mode::Wait } else { Mode::Now }),
             }
         });
         let metrics =
@@ -152,7 +235,7 @@ impl CallMetrics {
             Mode::Wait => &frequent.wait,
         };
         seconds.observe(took.as_secs_f64());
-        if kind == Kind::Renew && code != OK {
+        if matches!(kind, Kind::Renew | Kind::RenewTerm | Kind::RenewRun) && code != OK {
             self.renewal_refused(code);
         }
     }

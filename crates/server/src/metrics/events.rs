@@ -1,4 +1,4 @@
-//! What the log says happened: grants, endings, waits, by namespace.
+//! What the log says happened: grants, endings, waits, by namespace and family.
 
 use super::{NAMESPACES_SHOWN, OTHERS, long_seconds};
 use prometheus_client::{
@@ -6,9 +6,10 @@ use prometheus_client::{
     registry::Registry,
 };
 use sereno_core::{
+    command::Family as CoreFamily,
     event::{Event, EventKind},
-    ids::Position,
-    names::NamespaceName,
+    ids::{ClusterTime, Position},
+    names::{NamespaceName, ResourceName},
     outcome::End,
 };
 use sereno_node::events::{EventBatch, Sink};
@@ -26,23 +27,32 @@ use std::{
 pub(crate) struct EventMetrics {
     live: AtomicBool,
     families: Families,
-    namespaces: Mutex<BTreeMap<NamespaceName, Arc<Namespace>>>,
+    namespaces: Mutex<BTreeMap<(NamespaceName, CoreFamily), Arc<Namespace>>>,
+    vacancies: Mutex<Vacancies>,
 }
 
-type NamespaceLabel = [(&'static str, String); 1];
 type TwoLabels = [(&'static str, String); 2];
+type ThreeLabels = [(&'static str, String); 3];
 
 struct Families {
-    grants: Family<TwoLabels, Counter>,
-    ends: Family<TwoLabels, Counter>,
-    wait_seconds: Family<TwoLabels, Histogram, fn() -> Histogram>,
-    hold_seconds: Family<NamespaceLabel, Histogram, fn() -> Histogram>,
-    refusals: Family<TwoLabels, Counter>,
+    grants: Family<ThreeLabels, Counter>,
+    ends: Family<ThreeLabels, Counter>,
+    wait_seconds: Family<ThreeLabels, Histogram, fn() -> Histogram>,
+    hold_seconds: Family<TwoLabels, Histogram, fn() -> Histogram>,
+    refusals: Family<ThreeLabels, Counter>,
+    runs: Family<TwoLabels, Counter>,
+    fence_refusals: Family<TwoLabels, Counter>,
+    vacant_seconds: Histogram,
 }
 
-/// One namespace's counters, looked up once.
+/// Elections that had a leader and have none, with since when. Bounded: beyond it a vacancy is not measured.
+type Vacancies = BTreeMap<(NamespaceName, ResourceName), ClusterTime>;
+const VACANCIES_MAX: usize = 10_000;
+
+/// The counters of one family in one namespace, looked up once.
 struct Namespace {
     label: String,
+    family: &'static str,
     granted_at_once: Counter,
     granted_after_wait: Counter,
     waited_for_grant: Histogram,
@@ -53,9 +63,16 @@ struct Namespace {
     max_hold: Counter,
     forced: Counter,
     abandoned: Counter,
+    handed_off: Counter,
+    finished: Counter,
+    replaced: Counter,
 }
 
 impl Namespace {
+    fn labels(&self) -> TwoLabels {
+        [("namespace", self.label.clone()), ("family", self.family.to_owned())]
+    }
+
     fn ended(&self, end: End) -> &Counter {
         match end {
             End::Released => &self.released,
@@ -63,6 +80,9 @@ impl Namespace {
             End::MaxHold => &self.max_hold,
             End::Forced => &self.forced,
             End::Abandoned => &self.abandoned,
+            End::HandedOff => &self.handed_off,
+            End::Finished => &self.finished,
+            End::Replaced => &self.replaced,
         }
     }
 }
@@ -75,10 +95,28 @@ impl EventMetrics {
             wait_seconds: Family::new_with_constructor(long_seconds),
             hold_seconds: Family::new_with_constructor(long_seconds),
             refusals: Family::default(),
+            runs: Family::default(),
+            fence_refusals: Family::default(),
+            vacant_seconds: long_seconds(),
         };
         registry.register(
+            "runs",
+            "Slots of scheduled jobs that came to a state",
+            families.runs.clone(),
+        );
+        registry.register(
+            "fence_refusals",
+            "Writes that fence guards reported as refused",
+            families.fence_refusals.clone(),
+        );
+        registry.register(
+            "election_vacant_seconds",
+            "Time from the end of one leader to the next, of elections that were led again",
+            families.vacant_seconds.clone(),
+        );
+        registry.register(
             "grants",
-            "Locks granted, at once or out of a queue",
+            "Leases granted, at once or out of a queue",
             families.grants.clone(),
         );
         registry.register("ends", "Ownerships ended, by how", families.ends.clone());
@@ -97,9 +135,14 @@ impl EventMetrics {
             "Requests refused by an operator's rule, by code",
             families.refusals.clone(),
         );
-        let metrics = Self { live: AtomicBool::new(false), families, namespaces: Mutex::default() };
+        let metrics = Self {
+            live: AtomicBool::new(false),
+            families,
+            namespaces: Mutex::default(),
+            vacancies: Mutex::default(),
+        };
         if let Ok(default) = NamespaceName::new(NamespaceName::DEFAULT) {
-            metrics.namespace(&default);
+            metrics.namespace(&default, CoreFamily::Lock);
         }
         metrics
     }
@@ -109,22 +152,43 @@ impl EventMetrics {
         self.live.store(true, Ordering::Relaxed);
     }
 
-    fn namespace(&self, name: &NamespaceName) -> Arc<Namespace> {
+    fn namespace(&self, name: &NamespaceName, family: CoreFamily) -> Arc<Namespace> {
         let mut known = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(namespace) = known.get(name) {
+        if let Some(namespace) = known.get(&(name.clone(), family)) {
             return Arc::clone(namespace);
         }
         if known.len() < NAMESPACES_SHOWN {
-            let namespace = Arc::new(self.families.namespace(name.as_str()));
-            known.insert(name.clone(), Arc::clone(&namespace));
+            let namespace = Arc::new(self.families.namespace(name.as_str(), family.as_str()));
+            known.insert((name.clone(), family), Arc::clone(&namespace));
             return namespace;
         }
-        Arc::new(self.families.namespace(OTHERS))
+        Arc::new(self.families.namespace(OTHERS, family.as_str()))
+    }
+
+    /// How long an election is without a leader. A hand-over takes no time, and is not one.
+    fn note_vacancy(&self, event: &Event, time: ClusterTime) {
+        let (Some(namespace), Some(election)) = (&event.namespace, &event.resource) else { return };
+        if event.family != CoreFamily::Election {
+            return;
+        }
+        let mut vacancies = self.vacancies.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (namespace.clone(), election.clone());
+        match event.kind {
+            EventKind::Ended { .. } if vacancies.len() < VACANCIES_MAX => {
+                vacancies.insert(key, time);
+            }
+            EventKind::Granted { .. } => {
+                if let Some(since) = vacancies.remove(&key) {
+                    self.families.vacant_seconds.observe(seconds(since.until(time)));
+                }
+            }
+            _ => {}
+        }
     }
 
     fn count(&self, event: &Event) {
         let Some(name) = &event.namespace else { return };
-        let namespace = self.namespace(name);
+        let namespace = self.namespace(name, event.family);
         match &event.kind {
             EventKind::Granted { waited_ms: None, .. } => {
                 namespace.granted_at_once.inc();
@@ -142,24 +206,47 @@ impl EventMetrics {
             }
             EventKind::Refused { code } => {
                 let code = crate::wire::code(*code).as_str().into();
-                let labels = [("namespace", namespace.label.clone()), ("code", code)];
-                self.families.refusals.get_or_create(&labels).inc();
+                let [of, family] = namespace.labels();
+                self.families.refusals.get_or_create(&[of, family, ("code", code)]).inc();
+            }
+            EventKind::FenceRefused { .. } => {
+                self.families.fence_refusals.get_or_create(&namespace.labels()).inc();
+            }
+            EventKind::RunChanged { state, .. } => {
+                let state = crate::wire::run_state(*state).as_str().into();
+                let [of, _] = namespace.labels();
+                self.families.runs.get_or_create(&[of, ("state", state)]).inc();
             }
             EventKind::Queued
             | EventKind::NamespacePut { .. }
             | EventKind::TokenFloorSet { .. }
             | EventKind::LevelRaised { .. }
-            | EventKind::TrimHeld => {}
+            | EventKind::TrimHeld
+            | EventKind::Proclaimed { .. }
+            | EventKind::Begun { .. }
+            | EventKind::JobPut { .. }
+            | EventKind::JobPaused { .. }
+            | EventKind::RunAsked { .. }
+            | EventKind::RunClaimed { .. }
+            | EventKind::GuardSeen => {}
         }
     }
 }
 
 impl Families {
-    fn namespace(&self, label: &str) -> Namespace {
-        let with = |name, value: &str| [("namespace", label.to_owned()), (name, value.to_owned())];
+    fn namespace(&self, label: &str, family: &'static str) -> Namespace {
+        let labels = || [("namespace", label.to_owned()), ("family", family.to_owned())];
+        let with = |name, value: &str| {
+            let [namespace, family] = labels();
+            [namespace, family, (name, value.to_owned())]
+        };
         let ended = |end: End| self.ends.get_or_create_owned(&with("end", end.as_str()));
         Namespace {
             label: label.to_owned(),
+            family,
+            handed_off: ended(End::HandedOff),
+            finished: ended(End::Finished),
+            replaced: ended(End::Replaced),
             released: ended(End::Released),
             expired: ended(End::Expired),
             max_hold: ended(End::MaxHold),
@@ -169,7 +256,7 @@ impl Families {
             granted_after_wait: self.grants.get_or_create_owned(&with("waited", "true")),
             waited_for_grant: self.wait_seconds.get_or_create_owned(&with("result", "granted")),
             waited_in_vain: self.wait_seconds.get_or_create_owned(&with("result", "ended")),
-            held: self.hold_seconds.get_or_create_owned(&[("namespace", label.to_owned())]),
+            held: self.hold_seconds.get_or_create_owned(&labels()),
         }
     }
 }
@@ -182,7 +269,10 @@ fn seconds(ms: u64) -> f64 {
 impl Sink for EventMetrics {
     fn applied(&self, batch: &Arc<EventBatch>) {
         if self.live.load(Ordering::Relaxed) {
-            batch.events.iter().for_each(|event| self.count(event));
+            for event in &batch.events {
+                self.count(event);
+                self.note_vacancy(event, batch.time);
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Sample {
     reply_records: u64,
     reply_records_max: u64,
     oldest_hold_ms: u64,
-    fencing_required: bool,
+    is_unproven: Option<bool>,
 }
 
 impl Sample {
@@ -54,7 +54,7 @@ impl Sample {
             reply_records: view.reply_records,
             reply_records_max: view.policy.reply_records,
             oldest_hold_ms: oldest_hold_ms(state, &view.namespace),
-            fencing_required: view.policy.fencing_required,
+            is_unproven: view.policy.fencing_required.then_some(!view.is_proven),
         }
     }
 
@@ -196,7 +196,7 @@ fn namespaces(registry: &mut Registry, samples: &[Sample]) {
         (
             "namespace_fencing_unproven",
             "1: fencing is required, and no fence guard has reported that it checks tokens",
-            |s| s.fencing_required.then_some(1.0),
+            |s| s.is_unproven.map(|is_unproven| if is_unproven { 1.0 } else { 0.0 }),
         ),
     ];
     for (name, help, value) in figures {

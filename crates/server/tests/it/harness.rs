@@ -145,6 +145,15 @@ pub(crate) fn acquire_body(resource: &str, more: Value) -> Value {
     body
 }
 
+/// A body with a request id, and what `fields` say.
+pub(crate) fn with_id(fields: Value) -> Value {
+    let mut body = json!({"requestId": request_id()});
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
 /// Another one each time.
 pub(crate) fn request_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -161,8 +170,14 @@ pub(crate) fn document() -> &'static Value {
 fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     let paths = &document()["paths"];
     let item = paths.get(path).or_else(|| {
-        let folders =
-            [("/v1/locks/", "{resource}"), ("/v1/namespaces/", "{name}"), ("/errors/", "{code}")];
+        let folders = [
+            ("/v1/locks/", "{resource}"),
+            ("/v1/elections/", "{election}"),
+            ("/v1/jobs/", "{job}"),
+            ("/v1/holds/", "{resource}"),
+            ("/v1/namespaces/", "{name}"),
+            ("/errors/", "{code}"),
+        ];
         let (folder, name) = folders.iter().find(|(folder, _)| path.starts_with(folder))?;
         paths.get(format!("{folder}{name}"))
     })?;

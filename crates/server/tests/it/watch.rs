@@ -6,10 +6,10 @@ use sereno_api::{ErrorCode, Granted, Reason, Released, WatchEvent, WatchKind, Wa
 
 /// One event as it came.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Frame {
-    event: String,
-    id: Option<String>,
-    data: String,
+pub(crate) struct Frame {
+    pub(crate) event: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
 }
 
 impl Frame {
@@ -19,15 +19,18 @@ impl Frame {
     }
 }
 
-struct Stream {
+pub(crate) struct Stream {
     response: reqwest::Response,
     text: String,
 }
 
 impl Stream {
     async fn open(bench: &Bench, query: &str) -> Self {
-        let response =
-            bench.http.get(format!("{}/v1/watch{query}", bench.url)).send().await.unwrap();
+        Self::open_path(bench, &format!("/v1/watch{query}")).await
+    }
+
+    pub(crate) async fn open_path(bench: &Bench, path: &str) -> Self {
+        let response = bench.http.get(format!("{}{path}", bench.url)).send().await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { response, text: String::new() }
@@ -44,7 +47,7 @@ impl Stream {
     }
 
     /// The next event; `None`: the stream has ended.
-    async fn next(&mut self) -> Option<Frame> {
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
                 let text: String = self.text.drain(..end + 2).collect();

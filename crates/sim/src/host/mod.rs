@@ -134,6 +134,7 @@ impl World {
             is_shared: !self.config.is_embedded,
             seed,
             level_max: host.level_max,
+            new_log_level: host.level_max,
         };
         let recovered = Recovered { snapshot, log_bytes };
         host.process = Some(Process {

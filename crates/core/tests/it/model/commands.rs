@@ -48,7 +48,11 @@ impl Reference {
             Operation::EndDeserted(op) => self.end_deserted(op),
             Operation::SetTokenFloor(op) => self.set_token_floor(caller, op),
             Operation::RaiseLevel { level } => self.raise_level(caller, *level),
-            Operation::HoldTrim => unreachable!("not generated"),
+            Operation::HoldTrim
+            | Operation::Election(_)
+            | Operation::Hold(_)
+            | Operation::Job(_)
+            | Operation::ReportGuard(_) => unreachable!("not generated"),
         }
     }
 

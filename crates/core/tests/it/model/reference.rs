@@ -299,6 +299,7 @@ impl Reference {
         let free_at = match end {
             End::Expired | End::MaxHold | End::Forced => at + policy.lock_delay_ms,
             End::Released | End::Abandoned => now,
+            other => unreachable!("{other:?} is not how a lock ends"),
         };
         self.event(index, part, by, EventKind::Ended { token, end, held_ms, reason });
         if free_at > now {

@@ -3,7 +3,11 @@
 mod bounds;
 mod delays;
 mod deserted;
+mod elections;
 mod ends;
+mod faces;
+mod holds;
+mod jobs;
 mod line;
 mod locks;
 mod memory;
@@ -20,6 +24,14 @@ mod tokens;
 mod waiting;
 
 use script::World;
+
+/// The same at level 3, to which elections, holds and jobs belong.
+fn check_faces(script: &str, expected: expect_test::Expect) {
+    let mut world = World::new();
+    world.raise(3);
+    world.run(script);
+    expected.assert_eq(world.printed());
+}
 
 /// Runs a script in a fresh log and compares what it prints.
 fn check(script: &str, expected: expect_test::Expect) {

@@ -2,7 +2,7 @@
 
 use sereno_core::{
     Settled,
-    command::Operation,
+    command::{ElectionCommand, HoldCommand, JobCommand, Operation},
     event::{Event, EventKind},
     ids::{LeaseId, ObjectId, Token},
     outcome::{
@@ -50,12 +50,15 @@ impl Names {
         let request_id = match operation {
             Operation::Acquire(acquire) => &acquire.request_id,
             Operation::AcquireAll(acquire) => &acquire.request_id,
+            Operation::Election(ElectionCommand::Campaign(campaign)) => &campaign.request_id,
+            Operation::Hold(HoldCommand::Hold(hold)) => &hold.request_id,
+            Operation::Job(JobCommand::ClaimRun(claim)) => &claim.request_id,
             _ => return,
         };
         let name = request_id.as_str().trim_start_matches("request-").to_string();
         let claim = match &outcome.result {
-            Ok(Done::Granted(grant)) => grant.claim,
             Ok(Done::Waiting(waiting)) => waiting.claim,
+            Ok(done) if done.grant().is_some() => done.grant().expect("it was just seen").claim,
             _ => return,
         };
         self.claims.insert(name.clone(), claim);
@@ -75,7 +78,7 @@ impl Names {
         self.tokens.get(number - 1).copied().unwrap_or(Token(1))
     }
 
-    fn token(&mut self, token: Token) -> String {
+    pub(super) fn token(&mut self, token: Token) -> String {
         let known = self.tokens.iter().position(|&known| known == token);
         let index = known.unwrap_or_else(|| {
             assert!(self.tokens.iter().all(|&known| known < token), "tokens rise (S2)");
@@ -139,6 +142,36 @@ impl Names {
             Done::TokenFloorSet { .. } => "floor set".into(),
             Done::LevelRaised { level } => format!("level {level}"),
             Done::TrimHeld => "trim held".into(),
+            Done::Elected(elected) => {
+                let granted = self.grant(&elected.grant);
+                format!("leads: {granted}, says {:?} in version {}", elected.value, elected.version)
+            }
+            Done::Proclaimed { version } => format!("proclaimed as version {version}"),
+            Done::HandedOff { term } => format!("handed off to {}", self.token(*term)),
+            Done::Held(held) => {
+                let yours = if held.yours { "yours already: " } else { "" };
+                let begun = if held.begun { ", begun" } else { "" };
+                format!("{yours}{} to {}{begun}", self.grant(&held.grant), held.owner)
+            }
+            Done::HoldExtended(extended) => {
+                let begun = if extended.begun { ", begun" } else { "" };
+                format!("{}{begun}", self.renewed(&extended.renewed))
+            }
+            Done::HoldReleased { released: true } => "hold released".into(),
+            Done::HoldReleased { released: false } => "no such hold".into(),
+            Done::JobPut { version } => format!("job version {version}"),
+            Done::RunClaimed(run) => {
+                format!("attempt {}: {}", run.attempt, self.grant(&run.grant))
+            }
+            Done::RunFinished(run) => {
+                format!("finished attempt {}: {:?}", run.attempt, run.state)
+            }
+            Done::JobChanged { paused, slot } => {
+                let slot = slot.map(|slot| ms(slot.0 - super::faces::SLOT_ZERO_MS));
+                let slot = slot.map_or(String::new(), |slot| format!(", slot {slot}"));
+                format!("{}{slot}", if *paused { "paused" } else { "not paused" })
+            }
+            Done::GuardReported => "on record".into(),
         }
     }
 
@@ -191,6 +224,11 @@ impl Names {
             }
             Detail::Paused => " paused".into(),
             Detail::BornAt => " bornAt".into(),
+            Detail::Missing(what) => format!(" no such {}", word(what)),
+            Detail::Level { needed } => format!(" needs level {needed}"),
+            Detail::Run { holder } => {
+                holder.as_ref().map_or(" delayed".into(), |of| format!(" {}", self.holder(of)))
+            }
         };
         let retry =
             refusal.retry_after_ms.map_or(String::new(), |wait| format!(", retry in {}", ms(wait)));
@@ -228,6 +266,24 @@ impl Names {
             EventKind::TokenFloorSet { .. } => "token floor set".into(),
             EventKind::LevelRaised { level } => format!("level {level}"),
             EventKind::TrimHeld => "trim held".into(),
+            EventKind::Proclaimed { term, version } => {
+                format!("{} proclaimed version {version}", self.token(*term))
+            }
+            EventKind::Begun { token } => format!("begun {}", self.token(*token)),
+            EventKind::JobPut { version } => format!("job put, version {version}"),
+            EventKind::JobPaused { paused: true, reason } => format!("paused: {reason}"),
+            EventKind::JobPaused { paused: false, reason } => format!("resumed: {reason}"),
+            EventKind::RunAsked { reason, .. } => format!("run asked for: {reason}"),
+            EventKind::RunClaimed { attempt, token, .. } => {
+                format!("attempt {attempt} {}", self.token(*token))
+            }
+            EventKind::RunChanged { attempt, state, .. } => {
+                format!("run {state:?} after {attempt} attempts")
+            }
+            EventKind::GuardSeen => "guard seen".into(),
+            EventKind::FenceRefused { token, .. } => {
+                format!("fence refused {}", self.token(*token))
+            }
         };
         let mut subject = event.family.as_str().to_string();
         let namespace = event.namespace.as_ref().map(ToString::to_string);

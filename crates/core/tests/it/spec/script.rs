@@ -23,12 +23,13 @@ use super::{
 use sereno_core::{
     Applied, State,
     command::{
-        Abandon, Acquire, AcquireAll, Command, EndDeserted, Family, ForceRelease, LeaseRef,
+        Abandon, Acquire, AcquireAll, Command, EndDeserted, ForceRelease, LeaseRef,
         Operation, PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
     },
     entry::Body,
     ids::{ClusterTime, LeaseId, LogId, Revision, Token},
     names::{Caller, NamespaceName, Reason, ResourceName},
+    query::FaceView,
     testing::{Scribe, lease_id},
 };
 use std::fmt::Write;
@@ -36,13 +37,21 @@ use std::fmt::Write;
 /// A log that a script writes, and what it has printed.
 pub(super) struct World {
     pub(super) scribe: Scribe,
-    names: Names,
+    pub(super) names: Names,
     /// Commands of an open brace.
     group: Option<Group>,
     drawn: u64,
     /// After the last entry.
     revision: u64,
     printed: String,
+}
+
+fn face(face: &FaceView) -> String {
+    match face {
+        FaceView::Plain | FaceView::Hold { begun: false } => String::new(),
+        FaceView::Leader { value, version } => format!(", says {value:?} in version {version}"),
+        FaceView::Hold { begun: true } => ", begun".into(),
+    }
 }
 
 /// The commands of one entry, each with its line, and how much later than the one before it is stamped.
@@ -59,6 +68,12 @@ impl World {
         scribe.keep = true;
         let (names, printed) = (Names::default(), String::new());
         Self { scribe, names, group: None, drawn: 0, revision: 0, printed }
+    }
+
+    /// Raises the level without a word: revisions count from there.
+    pub(super) fn raise(&mut self, level: u32) {
+        self.scribe.run(Operation::RaiseLevel { level });
+        self.revision = self.scribe.state.revision().0;
     }
 
     pub(super) fn printed(&self) -> &str {
@@ -107,6 +122,11 @@ impl World {
                 Vec::new()
             }
             "get" => return self.get(&echo, &line),
+            "show" => {
+                let said = self.show_job(&line);
+                writeln!(self.printed, "{echo}\n    {said}").expect("strings take all");
+                return;
+            }
             "due" => {
                 let due = self.scribe.state.due();
                 let said = format!("{} due, the oldest for {}", due.objects, ms(due.oldest_ms));
@@ -214,9 +234,11 @@ impl World {
 
     fn get(&mut self, echo: &str, line: &Line) {
         let name = ResourceName::new(line.word(1)).expect("a resource");
-        let view = self.scribe.state.lock(&line.namespace(), &name).expect("a namespace");
+        let family = super::faces::family(line.get("family").unwrap_or("lock"));
+        let view = self.scribe.state.leased(family, &line.namespace(), &name);
+        let view = view.expect("a namespace");
         let said = match &view.holder {
-            Some(holder) => self.names.holder(&holder.holder),
+            Some(holder) => self.names.holder(&holder.holder) + &face(&holder.face),
             None if view.lock_delay_ms > 0 => format!("delayed, {} left", ms(view.lock_delay_ms)),
             None => "free".into(),
         };
@@ -276,10 +298,7 @@ impl World {
                 Operation::Release(Release { namespace, lease })
             }
             "abandon" => {
-                let family = match line.get("family") {
-                    Some("admin") => Family::Admin,
-                    _ => Family::Lock,
-                };
+                let family = super::faces::family(line.get("family").unwrap_or("lock"));
                 Operation::Abandon(Abandon { namespace, family, request_id: line.request_id() })
             }
             "force-release" => Operation::ForceRelease(ForceRelease {
@@ -311,12 +330,12 @@ impl World {
                 Operation::RaiseLevel { level: line.word(1).parse().expect("a level") }
             }
             "hold-trim" => Operation::HoldTrim,
-            other => panic!("no such word: {other}"),
+            _ => self.face_operation(line),
         }
     }
 
     /// A lease id as a node draws one for each call, copies included; `lease:0` forces one.
-    fn draw(&mut self, line: &Line) -> LeaseId {
+    pub(super) fn draw(&mut self, line: &Line) -> LeaseId {
         match line.get("lease") {
             Some("0") => LeaseId::default(),
             Some(of) => self.names.lease_of(of).expect("a lease granted before"),
@@ -328,7 +347,7 @@ impl World {
     }
 
     /// `#1`: the lease granted to request 1, or one that nobody has ever heard of.
-    fn lease(&self, resource: &str, lease: &str) -> LeaseRef {
+    pub(super) fn lease(&self, resource: &str, lease: &str) -> LeaseRef {
         let request = lease.strip_prefix('#').expect("#request");
         let lease_id = self.names.lease_of(request).unwrap_or_else(|| lease_id(u64::MAX));
         LeaseRef { resource: ResourceName::new(resource).expect("a resource"), lease_id }

@@ -80,6 +80,7 @@ pub(super) fn settings() -> Settings {
         is_shared: false,
         seed: 1,
         level_max: sereno_core::LEVEL_MAX,
+        new_log_level: 1,
     }
 }
 
