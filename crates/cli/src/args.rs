@@ -6,6 +6,10 @@ use crate::{
     completions::CompletionsArgs,
     connect::Service,
     demo::WorkerArgs,
+    elect::ElectArgs,
+    elections::ElectionsArgs,
+    hold::HoldArgs,
+    holds::HoldsArgs,
     job::JobArgs,
     jobs::JobsArgs,
     lock::LockArgs,
@@ -36,6 +40,10 @@ pub(crate) enum Command {
     Locks(LocksArgs),
     Job(Box<JobArgs>),
     Jobs(JobsArgs),
+    Elect(Box<ElectArgs>),
+    Elections(ElectionsArgs),
+    Hold(HoldArgs),
+    Holds(HoldsArgs),
     Namespace(NamespaceArgs),
     /// Show the audit trail.
     Audit(AuditArgs),
@@ -139,6 +147,10 @@ mod tests {
                 "locks",
                 "job",
                 "jobs",
+                "elect",
+                "elections",
+                "hold",
+                "holds",
                 "namespace",
                 "audit",
                 "status",
@@ -160,7 +172,7 @@ mod tests {
     #[test]
     fn the_help_of_what_runs_commands_fits_the_screen() {
         let command = Cli::command();
-        for (name, code) in [("lock", "  120  "), ("job", "  123  ")] {
+        for (name, code) in [("lock", "  120  "), ("elect", "  120  "), ("job", "  123  ")] {
             let it = command.get_subcommands().find(|it| it.get_name() == name).unwrap();
             let about = it.get_long_about().unwrap().to_string();
             assert!(about.lines().count() > 10 && about.contains(code), "{about}");
