@@ -4,7 +4,7 @@ use crate::output::human;
 use sereno_client::api::{ErrorCode, Millis, Problem};
 
 /// Fields, and the options that set them.
-const OPTIONS: [(&str, &str); 19] = [
+const OPTIONS: [(&str, &str); 21] = [
     ("leaseTtl", "--ttl"),
     ("waitTimeout", "--wait"),
     ("maxHold", "--max-hold"),
@@ -17,6 +17,8 @@ const OPTIONS: [(&str, &str); 19] = [
     ("maxLeases", "--max-leases"),
     ("maxWaiters", "--max-waiters"),
     ("requestsPerSecond", "--requests-per-second"),
+    ("holdsPerOwner", "--holds-per-owner"),
+    ("holdCooldown", "--hold-cooldown"),
     ("replyMemory.refusals", "--remember-refusals"),
     ("replyMemory.endings", "--remember-endings"),
     ("replyMemory.records", "--remember-records"),
@@ -27,7 +29,7 @@ const OPTIONS: [(&str, &str); 19] = [
 ];
 
 /// Words that mean an option only where they name the field that is wrong; else they are plain words.
-const FIELDS: [(&str, &str); 12] = [
+const FIELDS: [(&str, &str); 20] = [
     ("fencing", "--fencing"),
     ("owner", "--owner"),
     ("labels", "--label"),
@@ -40,6 +42,14 @@ const FIELDS: [(&str, &str); 12] = [
     ("zone", "--tz"),
     ("retries", "--retries"),
     ("slot", "--slot"),
+    ("election", "the name"),
+    ("candidate", "--candidate"),
+    ("value", "--value"),
+    ("term", "--term"),
+    ("to", "the candidate"),
+    ("ttl", "--ttl"),
+    ("fence", "--fence"),
+    ("replaces", "--replaces"),
 ];
 
 /// A duration as it is given on the command line.

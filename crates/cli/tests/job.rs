@@ -220,7 +220,7 @@ fn operators_pause_ask_skip_and_end_runs() {
         let row = runs(&service, name).into_iter().find(|run| run["slot"] == slot)?;
         (row["state"] == "claimed" && row["attempt"] == 2).then_some(row)
     });
-    assert!(second["fencingToken"].to_string() != token);
+    assert_ne!(second["fencingToken"].to_string(), token);
     // The replica is told to end while it runs: the run has failed, and no retry is left.
     assert_eq!(replica.end(), Some(128 + 15));
     assert_eq!(row("failed")["attempt"], 2);

@@ -1,5 +1,7 @@
 //! The nights in which the clock is changed.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 use sereno_schedule::{Schedule, instant};
 
 /// The slots of a UTC stretch, as `day hour:minute` in UTC.

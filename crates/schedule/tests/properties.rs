@@ -1,6 +1,8 @@
 //! Of any schedule, in any zone, from any moment: slots rise, and all ways to ask agree; against a search minute by
 //! minute.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 use proptest::prelude::*;
 use sereno_schedule::Schedule;
 

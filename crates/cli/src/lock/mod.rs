@@ -6,11 +6,11 @@ mod heartbeat;
 mod launch;
 mod link;
 mod message;
-mod signals;
+pub(crate) mod signals;
 mod stopper;
-mod supervise;
+pub(crate) mod supervise;
 mod terminal;
-mod timetable;
+pub(crate) mod timetable;
 mod watchdog;
 
 pub(crate) use args::{FencingArg, LockArgs};
@@ -30,9 +30,9 @@ use std::time::Duration;
 use supervise::Held;
 
 /// How long plain calls and the release are tried: nobody should wait long for a command that is done.
-const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 /// For what is still owed when the wrapper is about to end.
-const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Runs it and gives the exit code.
 pub(crate) async fn run(args: LockArgs) -> Result<u8, Failure> {
@@ -102,6 +102,11 @@ async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<
         note(&format!("skipped: {}", Failure::from(error).what));
         return Ok(exit::SKIPPED);
     }
+    Err(why_not(client, error).await)
+}
+
+/// Why the command does not run, with the wrapper's exit code.
+pub(crate) async fn why_not(client: &Client, error: Error) -> Failure {
     let code = match &error {
         error if error.is_locked() => exit::NOT_ACQUIRED,
         error if error.code() == Some(ErrorCode::InvalidArgument) => exit::USAGE,
@@ -113,9 +118,9 @@ async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<
         && let Ok(status) = client.status().await
         && status.paused_ms > 0
     {
-        return Err(pause::failure(status.paused_ms).exit(code));
+        return pause::failure(status.paused_ms).exit(code);
     }
-    Err(Failure::from(error).exit(code))
+    Failure::from(error).exit(code)
 }
 
 async fn hold_and_run(

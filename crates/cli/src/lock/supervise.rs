@@ -294,7 +294,10 @@ impl Supervisor {
             .is_some_and(|signal| signal == Signal::TSTP.as_raw());
         if by_terminal && self.terminal.is_some() {
             self.group.signal(Signal::CONT);
-            note("the command goes on: it cannot be suspended while it holds a lock");
+            note(&format!(
+                "the command goes on: it cannot be suspended under {}",
+                self.terms.words.what
+            ));
         }
     }
 
