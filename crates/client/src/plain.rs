@@ -31,10 +31,10 @@ pub struct ListLocks {
 
 /// A query string that leaves out what has no value.
 #[derive(Default)]
-struct Query(String);
+pub(crate) struct Query(pub(crate) String);
 
 impl Query {
-    fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
         if let Some(value) = value {
             self.0.push(if self.0.is_empty() { '?' } else { '&' });
             self.0.push_str(name);
@@ -227,7 +227,7 @@ impl Client {
         self.core().run_call(ask).await
     }
 
-    async fn get<T: serde::de::DeserializeOwned + Send + 'static>(
+    pub(crate) async fn get<T: serde::de::DeserializeOwned + Send + 'static>(
         &self,
         path: String,
     ) -> Result<T, Error> {
