@@ -13,6 +13,7 @@ mod elect;
 mod elections;
 mod exit;
 mod failure;
+mod guard;
 mod hold;
 mod holds;
 mod lock;
@@ -63,6 +64,8 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Hold(args) => on_runtime(hold::run(args)),
         Command::Holds(args) => on_runtime(holds::run(args)),
         Command::Namespace(args) => on_runtime(namespace::run(args)),
+        Command::Guard(args) => on_runtime(guard::run(args)),
+        Command::GuardProxy(args) => guard::run_proxy(*args),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Status(args) => on_runtime(status::run(args)),
         Command::Backup(args) => offline::backup(&args),

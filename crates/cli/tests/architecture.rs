@@ -52,6 +52,8 @@ fn dependencies_point_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("sereno-core", &[] as &[_]),
         ("sereno-etcd-dev", &[]),
+        ("sereno-guard", &["sereno-client"]),
+        ("sereno-postgres-dev", &["sereno-etcd-dev"]),
         ("sereno-log", &["sereno-core"]),
         ("sereno-node", &["sereno-core", "sereno-log"]),
         ("sereno-sim", &["sereno-core", "sereno-log", "sereno-node"]),
@@ -71,13 +73,14 @@ fn dependencies_point_one_way() {
 #[test]
 fn only_their_own_crates_know_the_world() {
     // Who may name what: the runtime, JSON, the web, the engines.
-    let only: [(&str, &[&str]); 10] = [
+    let only: [(&str, &[&str]); 11] = [
         (
             "serde_json",
             &[
                 "sereno-api",
                 "sereno-server",
                 "sereno-client",
+                "sereno-guard",
                 "sereno-cli",
                 "sereno-bench",
                 "sereno-chaos",
@@ -95,9 +98,10 @@ fn only_their_own_crates_know_the_world() {
             ],
         ),
         ("axum", &["sereno-server"]),
-        ("hyper", &["sereno-server", "sereno-client", "sereno-bench"]),
+        ("hyper", &["sereno-server", "sereno-client", "sereno-guard", "sereno-bench"]),
         ("reqwest", &["sereno-client", "sereno-chaos"]),
-        ("rusqlite", &["sereno-log"]),
+        ("rusqlite", &["sereno-log", "sereno-guard"]),
+        ("tokio-postgres", &["sereno-guard"]),
         ("etcd-client", &["sereno-log", "sereno-bench"]),
         ("tonic", &["sereno-log"]),
         (
