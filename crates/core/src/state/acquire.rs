@@ -315,9 +315,7 @@ impl State {
         let Some(namespace) = request.namespace else { return Refusal::new(code) };
         let policy = &self.namespaces[namespace as usize].policy;
         match code {
-            Code::Locked => {
-                locked(self.in_the_way(namespace, ask.face.family(), ask.resources))
-            }
+            Code::Locked => locked(self.in_the_way(namespace, ask.face.family(), ask.resources)),
             Code::QueueFull => self.queue_full(),
             Code::LimitReached if fate == Fate::TooManyWaiters => {
                 self.limit_reached("maxWaiters", policy.max_waiters)

@@ -179,8 +179,7 @@ impl State {
             let (attempt, state_now) = (run.attempt, run.state);
             job.keep_bounded();
             let reason = Some(op.reason.clone());
-            let kind =
-                EventKind::RunChanged { slot: op.slot, attempt, state: state_now, reason };
+            let kind = EventKind::RunChanged { slot: op.slot, attempt, state: state_now, reason };
             state.job_event(caller, namespace, &op.job, kind);
             Ok(op.slot)
         })

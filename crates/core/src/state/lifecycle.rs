@@ -11,9 +11,7 @@ use crate::{
     event::EventKind,
     ids::{ClusterTime, ObjectId},
     names::{Caller, Reason, ResourceName},
-    outcome::{
-        self, Code, Detail, Done, Elected, End, Refusal, RunClaimed, WaitEnd, Waiting,
-    },
+    outcome::{self, Code, Detail, Done, Elected, End, Refusal, RunClaimed, WaitEnd, Waiting},
     planted::{self, Planted},
 };
 
@@ -164,7 +162,8 @@ impl State {
                 Done::Held(outcome::Held { grant, owner: claim.owner.clone(), yours: false, begun })
             }
             Face::Run { job, slot } => {
-                let attempt = self.namespaces[claim.namespace as usize].jobs[job].runs[slot].attempt;
+                let attempt =
+                    self.namespaces[claim.namespace as usize].jobs[job].runs[slot].attempt;
                 Done::RunClaimed(RunClaimed { grant, slot: *slot, attempt })
             }
         }

@@ -72,9 +72,7 @@ impl State {
         let policy = &self.namespaces[namespace as usize].policy;
         let (default_ms, fencing) = (policy.default_ttl_ms, policy.fencing);
         let ttl_ms = match op.lease_ttl_ms {
-            Some(ttl_ms) => {
-                self.check_ttl(namespace, "leaseTtl", ttl_ms).map_err(Refusal::from)?
-            }
+            Some(ttl_ms) => self.check_ttl(namespace, "leaseTtl", ttl_ms).map_err(Refusal::from)?,
             None => default_ms,
         };
         let definition = &self.job_of(namespace, &op.job)?.definition;
@@ -158,8 +156,7 @@ impl State {
         let (owner, lease_id) = (op.owner.clone(), op.lease_id);
         let claim = Some(id);
         let (ended_at_ms, end) = (None, None);
-        run.last =
-            Some(Attempt { claim, lease_id, token, owner, started_at_ms, ended_at_ms, end });
+        run.last = Some(Attempt { claim, lease_id, token, owner, started_at_ms, ended_at_ms, end });
         let attempt = run.attempt;
         let kind = EventKind::RunClaimed { slot: op.slot, attempt, token };
         let superseded = supersede(job, op.slot);

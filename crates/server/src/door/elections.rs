@@ -58,7 +58,10 @@ pub(super) async fn get_election(
             return observe::observe(door, timeout, &params, &headers, namespace, election).await;
         }
         Some(other) => {
-            return Err(Refused::invalid("observe", format!("must be true or false, is {other:?}")));
+            return Err(Refused::invalid(
+                "observe",
+                format!("must be true or false, is {other:?}"),
+            ));
         }
     }
     let (asked, name) = (namespace.clone(), election.clone());

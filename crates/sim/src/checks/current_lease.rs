@@ -24,6 +24,7 @@ pub(super) fn event(ledger: &Ledger, told: &Told, change: &Change) {
             assert!(told.forced.contains(token), "S4: {place}: {token} was ended by force");
         }
         End::Expired | End::MaxHold | End::Abandoned => {}
+        other => unreachable!("{other:?} is not how a lock ends"),
     }
 }
 

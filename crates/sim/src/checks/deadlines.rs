@@ -61,6 +61,7 @@ impl Deadlines {
                 );
             }
             End::Released | End::Forced => {}
+            other => unreachable!("{other:?} is not how a lock ends"),
         }
     }
 }

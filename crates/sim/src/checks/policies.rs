@@ -77,6 +77,7 @@ impl Policies {
             End::Expired | End::MaxHold => deadline.min(time),
             End::Forced => time,
             End::Released | End::Abandoned => return,
+            other => unreachable!("{other:?} is not how a lock ends"),
         };
         if end == End::MaxHold {
             let bound = self.final_deadline(lease);

@@ -94,6 +94,7 @@ impl Requests {
             (AbandonedWas::Refused(code), _) => Answer::Refused(*code),
             (_, Some(Answer::Granted(_, token) | Answer::Ended(token))) => Answer::Ended(token),
             (AbandonedWas::Granted | AbandonedWas::Ended(_), _) => Answer::Gone,
+            (AbandonedWas::Done, _) => unreachable!("a lock's request is not done at once"),
         };
         if let Some(before) = before {
             assert!(may_follow(before, now), "S6: {key} was {before:?}, abandoned it is {now:?}");
