@@ -11,6 +11,8 @@ use crate::{
     guard::{GuardArgs, ProxyArgs},
     hold::HoldArgs,
     holds::HoldsArgs,
+    job::JobArgs,
+    jobs::JobsArgs,
     lock::LockArgs,
     locks::LocksArgs,
     namespace::NamespaceArgs,
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Serve(Box<sereno_server::Args>),
     Lock(Box<LockArgs>),
     Locks(LocksArgs),
+    Job(Box<JobArgs>),
+    Jobs(JobsArgs),
     Elect(Box<ElectArgs>),
     Elections(ElectionsArgs),
     Hold(HoldArgs),
@@ -144,6 +148,8 @@ mod tests {
             let uses = [
                 "lock",
                 "locks",
+                "job",
+                "jobs",
                 "elect",
                 "elections",
                 "hold",
@@ -168,12 +174,12 @@ mod tests {
 
     /// What stands in the source as it shall stand on the screen must not be broken again there.
     #[test]
-    fn the_help_of_wrappers_fits_the_screen() {
+    fn the_help_of_what_runs_commands_fits_the_screen() {
         let command = Cli::command();
-        for name in ["lock", "elect"] {
-            let wrapper = command.get_subcommands().find(|it| it.get_name() == name).unwrap();
-            let about = wrapper.get_long_about().unwrap().to_string();
-            assert!(about.lines().count() > 10 && about.contains("  120  "), "{about}");
+        for (name, code) in [("lock", "  120  "), ("elect", "  120  "), ("job", "  123  ")] {
+            let it = command.get_subcommands().find(|it| it.get_name() == name).unwrap();
+            let about = it.get_long_about().unwrap().to_string();
+            assert!(about.lines().count() > 10 && about.contains(code), "{about}");
             for line in about.lines() {
                 assert!(line.len() < 80, "{line}");
             }

@@ -16,6 +16,8 @@ mod failure;
 mod guard;
 mod hold;
 mod holds;
+mod job;
+mod jobs;
 mod lock;
 mod locks;
 mod namespace;
@@ -59,6 +61,8 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(*args),
         Command::Lock(args) => on_runtime(lock::run(*args)),
         Command::Locks(args) => on_runtime(locks::run(args)),
+        Command::Job(args) => on_runtime(job::run(*args)),
+        Command::Jobs(args) => on_runtime(jobs::run(args)),
         Command::Elect(args) => on_runtime(elect::run(*args)),
         Command::Elections(args) => on_runtime(elections::run(args)),
         Command::Hold(args) => on_runtime(hold::run(args)),

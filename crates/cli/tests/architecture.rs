@@ -58,8 +58,12 @@ fn dependencies_point_one_way() {
         ("sereno-node", &["sereno-core", "sereno-log"]),
         ("sereno-sim", &["sereno-core", "sereno-log", "sereno-node"]),
         ("sereno-api", &[]),
-        ("sereno-client", &["sereno-api"]),
-        ("sereno-server", &["sereno-api", "sereno-core", "sereno-log", "sereno-node"]),
+        ("sereno-schedule", &[]),
+        ("sereno-client", &["sereno-api", "sereno-schedule"]),
+        (
+            "sereno-server",
+            &["sereno-api", "sereno-core", "sereno-log", "sereno-node", "sereno-schedule"],
+        ),
     ]);
     let dependencies = dependencies();
     for (name, allowed) in allowed {

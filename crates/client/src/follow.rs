@@ -20,7 +20,7 @@ const PROBLEM_BYTES_MAX: usize = 64 * 1024;
 const QUEUED_MAX: usize = 256;
 
 /// What a stream is about. It knows how far it has come; each method may give an item for the listener.
-pub(crate) trait Story: Send + 'static {
+pub(crate) trait Story: Send + Sync + 'static {
     type Item: Send + 'static;
 
     /// Where to go on from here.

@@ -31,7 +31,7 @@ pub struct ListLocks {
 
 /// A query string that leaves out what has no value.
 #[derive(Default)]
-pub(crate) struct Query(pub String);
+pub(crate) struct Query(pub(crate) String);
 
 impl Query {
     pub(crate) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {

@@ -205,7 +205,12 @@ impl Plan {
             ErrorCode::LeaseEnded => true,
             // Its own deadline is what the caller asked for; anything else ended the wait early.
             ErrorCode::WaitTimeout => {
-                let is_over = problem.reason == Some(Reason::TimedOut) && !self.is_round;
+                let is_over = match problem.reason {
+                    Some(Reason::TimedOut) => !self.is_round,
+                    // Another candidate of the same name: to go on would push that one out in turn.
+                    Some(Reason::Replaced) => true,
+                    _ => false,
+                };
                 !is_over && now < self.wait_until
             }
             ErrorCode::Locked => self.terms.timeout.is_some(),

@@ -265,6 +265,14 @@ fn a_wait_longer_than_the_service_takes_goes_on_in_rounds() {
 }
 
 #[test]
+fn a_wait_that_another_one_of_the_same_name_took_over_is_over() {
+    let mut problem = refused(ErrorCode::WaitTimeout, Some(RetryWith::NewRequestId));
+    problem.reason = Some(Reason::Replaced);
+    let step = exchange(&mut plan(900, None), News::Refused(problem), at(1));
+    assert!(matches!(&step, Step::Stop(error) if error.is_locked()), "{step:?}");
+}
+
+#[test]
 fn a_wait_without_an_end_outlasts_every_outage() {
     let terms = Terms { wait: Duration::MAX, timeout: None };
     let mut plan = Plan::new(terms, 1, START, longest);

@@ -24,7 +24,7 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
     let put = json!({"expectedVersion": 0, "policy": {"maxLeases": 0}});
     bench.put("/v1/namespaces/none", put).await.ok::<Value>();
     bench.acquire("c", json!({"namespace": "none"})).await.problem(ErrorCode::LimitReached);
-    let floor = json!({"requestId": request_id(), "floor": 7});
+    let floor = json!({"requestId": request_id(), "floor": granted.fencing_token + 1_000_000_000});
     bench.post("/v1/admin/token-floor", floor).await.ok::<Value>();
 
     let lines = page(&bench, "").await.lines;
@@ -33,6 +33,7 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
         kinds,
         [
             AuditKind::Log,
+            AuditKind::LevelRaised,
             AuditKind::Granted,
             AuditKind::Ended,
             AuditKind::Granted,
@@ -94,7 +95,7 @@ async fn a_trail_that_was_taken_away_is_missed_only_as_far_as_the_log_is() {
     // The log still has everything from its beginning, so the trail is made again.
     let lines = page(&bench, "").await.lines;
     let kinds: Vec<_> = lines.iter().map(|line| line.kind).collect();
-    assert_eq!(kinds, [AuditKind::Log, AuditKind::Granted]);
+    assert_eq!(kinds, [AuditKind::Log, AuditKind::LevelRaised, AuditKind::Granted]);
     bench.stop().await;
 }
 
