@@ -53,7 +53,8 @@ const WORK: [&str; 3] = ["sh", "-c", "echo works; cat >/dev/null"];
 fn an_older_token_is_refused_with_a_code_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let output = run(folder, 7, &[], &["sh", "-c", "echo $SERENO_TOKEN $SERENO_FENCE_KEY >report; exit 5"]);
+    let output =
+        run(folder, 7, &[], &["sh", "-c", "echo $SERENO_TOKEN $SERENO_FENCE_KEY >report; exit 5"]);
     assert_eq!(output.status.code(), Some(5), "the command's own code: {}", stderr(&output));
     assert_eq!(fs::read_to_string(folder.join("report")).unwrap(), format!("7 {KEY}\n"));
     let output = run(folder, 6, &[], &["sh", "-c", "echo late >report"]);
@@ -76,7 +77,8 @@ fn a_newer_one_waits_for_the_older_command_and_then_it_is_over_for_older_ones() 
     assert!(stderr(&output).contains("token 5, process"), "{}", stderr(&output));
     // It counts all the same.
     assert_eq!(run(folder, 6, &[], &["true"]).status.code(), Some(117));
-    let mut newer = guard(folder, 7, &[], &["cat", "report"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut newer =
+        guard(folder, 7, &[], &["cat", "report"]).stdout(Stdio::piped()).spawn().unwrap();
     fs::write(folder.join("report"), "by the old one").unwrap();
     assert!(newer.try_wait().unwrap().is_none());
     old.end();
@@ -109,13 +111,19 @@ fn kill_9_at_any_moment() {
     let folder = folder.path();
     let mut highest = 0;
     for token in 1..=60_u64 {
-        let mut child = guard(folder, token, &[], &["sh", "-c", &format!("echo {token} >>report")]).spawn().unwrap();
+        let mut child = guard(folder, token, &[], &["sh", "-c", &format!("echo {token} >>report")])
+            .spawn()
+            .unwrap();
         // From before it has done anything until it is done.
         std::thread::sleep(std::time::Duration::from_micros(token * 100));
         let _ = child.kill();
         child.wait().unwrap();
-        let record = fs::read_to_string(folder.join("report.sereno-fence/token")).unwrap_or_default();
-        let seen = record.lines().find_map(|line| line.strip_prefix("token ")).map_or(0, |it| it.parse().unwrap());
+        let record =
+            fs::read_to_string(folder.join("report.sereno-fence/token")).unwrap_or_default();
+        let seen = record
+            .lines()
+            .find_map(|line| line.strip_prefix("token "))
+            .map_or(0, |it| it.parse().unwrap());
         assert!(seen >= highest, "{record}");
         let effects = fs::read_to_string(folder.join("report")).unwrap_or_default();
         let last = effects.lines().last().map_or(0, |line| line.parse().unwrap());
@@ -146,6 +154,33 @@ fn it_takes_token_and_key_from_sereno_lock() {
 }
 
 #[test]
+fn the_service_is_told_that_it_checks_and_what_it_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Service::start(&folder.path().join("data"));
+    let proven = || service.json(&["namespace", "get", "default"])["fencingProven"].clone();
+    assert_eq!(proven(), false);
+    let report = |token| {
+        guard(folder.path(), token, &[], &["true"])
+            .env("SERENO_SERVER", &service.url)
+            .output()
+            .unwrap()
+    };
+    assert!(report(7).status.success());
+    assert_eq!(proven(), true);
+    assert_eq!(report(6).status.code(), Some(117));
+    let audit = service.text(&["audit", "--output", "json"]);
+    let refusal = audit.lines().find(|line| line.contains("fenceRefused")).expect(&audit);
+    let refusal: serde_json::Value = serde_json::from_str(refusal).unwrap();
+    assert_eq!(refusal["fenceKey"], KEY);
+    assert_eq!((&refusal["fencingToken"], &refusal["highest"]), (&6.into(), &7.into()));
+    // A service that is away changes nothing.
+    let url = service.url.clone();
+    service.stop();
+    let away = guard(folder.path(), 8, &[], &["true"]).env("SERENO_SERVER", url).output().unwrap();
+    assert!(away.status.success(), "{}", stderr(&away));
+}
+
+#[test]
 fn what_makes_no_sense_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -158,7 +193,17 @@ fn what_makes_no_sense_is_told() {
     assert_eq!(no_token.output().unwrap().status.code(), Some(2));
     let other = Command::new(SERENO)
         .current_dir(folder)
-        .args(["guard", "file", "report", "--token", "8", "--fence-key", "default/lock/b", "--", "true"])
+        .args([
+            "guard",
+            "file",
+            "report",
+            "--token",
+            "8",
+            "--fence-key",
+            "default/lock/b",
+            "--",
+            "true",
+        ])
         .output()
         .unwrap();
     assert_eq!(other.status.code(), Some(119), "{}", stderr(&other));

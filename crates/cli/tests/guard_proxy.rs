@@ -127,7 +127,10 @@ fn it_passes_on_what_is_in_order_and_refuses_older_tokens() {
     // A read with a token is asked like a write: it is how an owner shows its token before it reads.
     let get = |token| Answer::to(client().get(&proxy.url), Some(token)).unwrap().status;
     assert_eq!((get(6), get(9), get(7)), (412, 200, 412));
-    let other = client().post(&proxy.url).header("Sereno-Fence-Key", "default/lock/b").header("Sereno-Token", "1");
+    let other = client()
+        .post(&proxy.url)
+        .header("Sereno-Fence-Key", "default/lock/b")
+        .header("Sereno-Token", "1");
     assert_eq!(other.send().unwrap().status(), 200);
     assert_eq!(upstream.tokens(), [7, 7, 9, 1]);
 }
@@ -135,11 +138,9 @@ fn it_passes_on_what_is_in_order_and_refuses_older_tokens() {
 #[test]
 fn requests_without_a_token() {
     let (upstream, data) = (Upstream::start(), tempfile::tempdir().unwrap());
-    for (options, get, post) in [
-        (&[] as &[&str], 200, 428),
-        (&["--require"], 428, 428),
-        (&["--allow-unfenced"], 200, 200),
-    ] {
+    for (options, get, post) in
+        [(&[] as &[&str], 200, 428), (&["--require"], 428, 428), (&["--allow-unfenced"], 200, 200)]
+    {
         let proxy = Proxy::start(&upstream, data.path(), options);
         let status = |request| Answer::to(request, None).unwrap().status;
         assert_eq!(status(client().get(&proxy.url)), get, "{options:?}");
@@ -190,7 +191,9 @@ fn a_client_that_goes_away_ends_nothing() {
     let (upstream, data) = (Upstream::start(), tempfile::tempdir().unwrap());
     let proxy = Proxy::start(&upstream, data.path(), &[]);
     let mut client = TcpStream::connect(proxy.url.trim_start_matches("http://")).unwrap();
-    let head = format!("POST /hold/a HTTP/1.1\r\nHost: x\r\nSereno-Fence-Key: {KEY}\r\nSereno-Token: 5\r\n");
+    let head = format!(
+        "POST /hold/a HTTP/1.1\r\nHost: x\r\nSereno-Fence-Key: {KEY}\r\nSereno-Token: 5\r\n"
+    );
     client.write_all(format!("{head}Content-Length: 1\r\n\r\nb").as_bytes()).unwrap();
     upstream.until("the older one", |seen| seen.len() == 1);
     drop(client);
@@ -212,13 +215,18 @@ fn a_client_that_goes_away_ends_nothing() {
     upstream.release("b");
     assert_eq!(first.join().unwrap().status, 200);
     assert_eq!(proxy.write("/", 10).status, 200);
-    assert!(!upstream.tokens().contains(&9) || upstream.tokens() == [5, 7, 8, 9, 10], "{:?}", upstream.tokens());
+    assert!(
+        !upstream.tokens().contains(&9) || upstream.tokens() == [5, 7, 8, 9, 10],
+        "{:?}",
+        upstream.tokens()
+    );
 }
 
 #[test]
 fn an_upstream_that_is_away_is_told_as_such_and_nothing_is_in_flight() {
     let (upstream, data) = (Upstream::start(), tempfile::tempdir().unwrap());
-    let nobody = Upstream { url: "http://127.0.0.1:1".into(), ..upstream.clone() };
+    let mut nobody = upstream.clone();
+    nobody.url = "http://127.0.0.1:1".into();
     let proxy = Proxy::start(&nobody, data.path(), &[]);
     let answer = proxy.write("/", 5);
     assert_eq!(answer.status, 502);
@@ -310,10 +318,12 @@ fn kill_9_at_any_moment() {
                 let url = format!("{}/slow", proxy.url);
                 thread::spawn(move || {
                     // Each owner a little behind or before the others, until the proxy is gone.
-                    (0..200).take_while(|step| {
-                        let token = token + step * 2 + (writer * 5) % 7;
-                        Answer::to(client().post(&url).body("b"), Some(token)).is_ok()
-                    }).count()
+                    (0..200)
+                        .take_while(|step| {
+                            let token = token + step * 2 + (writer * 5) % 7;
+                            Answer::to(client().post(&url).body("b"), Some(token)).is_ok()
+                        })
+                        .count()
                 })
             })
             .collect();
@@ -330,7 +340,8 @@ fn kill_9_at_any_moment() {
     for (index, newer) in seen.iter().enumerate() {
         for older in seen[..index].iter() {
             assert!(older.token() <= newer.token(), "{} after {}", newer.token(), older.token());
-            let is_over = older.token() == newer.token() || older.ended.is_none_or(|ended| ended <= newer.begun);
+            let is_over = older.token() == newer.token()
+                || older.ended.is_none_or(|ended| ended <= newer.begun);
             assert!(is_over, "{} began while {} was at work", newer.token(), older.token());
         }
     }
@@ -348,7 +359,9 @@ fn an_answer_that_breaks_off_is_an_error() {
         let (mut connection, _) = listener.accept().unwrap();
         let mut buffer = [0; 4_096];
         assert!(connection.read(&mut buffer).unwrap() > 0);
-        connection.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n").unwrap();
+        connection
+            .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+            .unwrap();
         // And no end.
         drop(connection);
         listener.accept().map(|_| Instant::now()).unwrap()

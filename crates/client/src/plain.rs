@@ -10,8 +10,8 @@ use crate::{
 use hyper::Method;
 use sereno_api::{
     AuditPage, ForceReleaseRequest, ForceReleased, GuardReportRequest, GuardReported, LevelRaised,
-    Lock, LockPage, Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest, RaiseLevelRequest, Reason,
-    ReleaseRequest, Released, Status, TokenFloorRequest, TokenFloorSet,
+    Lock, LockPage, Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest,
+    RaiseLevelRequest, Reason, ReleaseRequest, Released, Status, TokenFloorRequest, TokenFloorSet,
 };
 
 /// Which held locks to list: oldest grant first.

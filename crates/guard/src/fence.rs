@@ -87,7 +87,10 @@ pub struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, token, highest } = self;
-        write!(f, "token {token} for {key} is stale: {highest} was accepted, another owner has taken over")
+        write!(
+            f,
+            "token {token} for {key} is stale: {highest} was accepted, another owner has taken over"
+        )
     }
 }
 

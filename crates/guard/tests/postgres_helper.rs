@@ -4,9 +4,7 @@ mod support;
 
 use sereno_guard::{
     Fence, Refused,
-    postgres::{
-        Begun, FenceError, Outcome, PostgresGuard, TransactionState, transaction_state,
-    },
+    postgres::{Begun, FenceError, Outcome, PostgresGuard, TransactionState, transaction_state},
 };
 use support::Database;
 use tokio::{
@@ -197,7 +195,11 @@ async fn breaking_proxy(database: &Database, commit: Commit) -> Config {
     let host = config.get_hosts()[0].clone();
     assert_eq!(host, tokio_postgres::config::Host::Tcp("127.0.0.1".into()));
     let mut through = Config::new();
-    through.host("127.0.0.1").port(port).user(config.get_user().unwrap()).dbname(config.get_dbname().unwrap());
+    through
+        .host("127.0.0.1")
+        .port(port)
+        .user(config.get_user().unwrap())
+        .dbname(config.get_dbname().unwrap());
     config = through;
     config
 }

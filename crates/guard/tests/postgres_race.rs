@@ -32,7 +32,8 @@ async fn write(
             let before = transaction
                 .query_opt("SELECT token, writes FROM register WHERE key = $1", &[&key])
                 .await?;
-            let (last, writes) = before.map_or((0, 0), |row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
+            let (last, writes) =
+                before.map_or((0, 0), |row| (row.get::<_, i64>(0), row.get::<_, i64>(1)));
             assert!(last <= token, "{token} came after {last}");
             tokio::task::yield_now().await;
             transaction
@@ -42,7 +43,9 @@ async fn write(
                     &[&key, &token, &(writes + 1)],
                 )
                 .await?;
-            transaction.execute("INSERT INTO history (key, token) VALUES ($1, $2)", &[&key, &token]).await?;
+            transaction
+                .execute("INSERT INTO history (key, token) VALUES ($1, $2)", &[&key, &token])
+                .await?;
             Ok(())
         })
         .await

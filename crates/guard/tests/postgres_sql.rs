@@ -98,7 +98,8 @@ async fn a_newer_owner_waits_for_the_older_transaction_and_sees_its_effect() {
         let waiting = tokio::spawn(async move {
             new.batch_execute("BEGIN").await.unwrap();
             fence(&new, Some(KEY), Some(7)).await.unwrap();
-            let count: i64 = new.query_one("SELECT count(*) FROM effect", &[]).await.unwrap().get(0);
+            let count: i64 =
+                new.query_one("SELECT count(*) FROM effect", &[]).await.unwrap().get(0);
             new.batch_execute("COMMIT").await.unwrap();
             count
         });
@@ -184,7 +185,12 @@ async fn it_can_be_installed_again_and_closed_to_writers() {
     let denied = writer.batch_execute("DELETE FROM sereno_fence_tokens").await;
     assert_eq!(code(denied), "42501");
     // A table of its own, by the same name, does not help either.
-    writer.batch_execute("CREATE TEMP TABLE sereno_fence_tokens (fence_key text PRIMARY KEY, token bigint)").await.unwrap();
+    writer
+        .batch_execute(
+            "CREATE TEMP TABLE sereno_fence_tokens (fence_key text PRIMARY KEY, token bigint)",
+        )
+        .await
+        .unwrap();
     assert_eq!(code(fence(&writer, Some(KEY), Some(5)).await), "SF001");
 }
 

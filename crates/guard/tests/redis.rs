@@ -96,10 +96,17 @@ impl Link {
 fn it_sets_all_behind_the_fence_or_nothing() {
     let redis = Redis::start();
     let mut link = redis.connect();
-    assert_eq!(link.set("7", &[]), Ok(Some("7".into())), "the token is shown before anything is read");
+    assert_eq!(
+        link.set("7", &[]),
+        Ok(Some("7".into())),
+        "the token is shown before anything is read"
+    );
     assert_eq!(link.set("7", &[("a", "1"), ("b", "2")]), Ok(Some("7".into())));
     let error = link.set("6", &[("a", "x"), ("c", "x")]).unwrap_err();
-    assert!(error.starts_with(&format!("{REDIS_REFUSAL} 7 ")) && error.contains("fence:k"), "{error}");
+    assert!(
+        error.starts_with(&format!("{REDIS_REFUSAL} 7 ")) && error.contains("fence:k"),
+        "{error}"
+    );
     assert_eq!((link.get("a"), link.get("c")), (Some("1".into()), None));
     assert_eq!(link.set("9007199254740991", &[("a", "3")]), Ok(Some("9007199254740991".into())));
     let error = link.set("9007199254740990", &[("a", "x")]).unwrap_err();
@@ -112,7 +119,9 @@ fn it_sets_all_behind_the_fence_or_nothing() {
 fn what_makes_no_sense_is_refused() {
     let redis = Redis::start();
     let mut link = redis.connect();
-    for token in ["0", "-1", "1.5", "1e3", "", "x", "007", "9007199254740992", "99999999999999999999"] {
+    for token in
+        ["0", "-1", "1.5", "1e3", "", "x", "007", "9007199254740992", "99999999999999999999"]
+    {
         let error = link.set(token, &[("a", "1")]).unwrap_err();
         assert!(error.starts_with("ERR the token"), "{token:?}: {error}");
     }

@@ -3,9 +3,9 @@
 #[path = "../../client/tests/stub/mod.rs"]
 mod stub;
 
+use serde_json::json;
 use sereno_client::Client;
 use sereno_guard::{Refused, Reporter};
-use serde_json::json;
 use std::time::{Duration, Instant};
 use stub::{Asked, Say, Stub};
 

@@ -139,7 +139,9 @@ impl Server {
         // Its own folder: the present one may be closed to that user.
         command.current_dir(&self.folder).stdin(Stdio::null());
         // The settings of somebody else's PostgreSQL are not for this one.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG"))
+        {
             command.env_remove(name);
         }
         command
@@ -235,7 +237,8 @@ impl Drop for Server {
 /// Runs it to its end.
 fn run(mut command: Command) -> Result<(), Error> {
     let program = Path::new(command.get_program()).display().to_string();
-    let output = command.output().map_err(|error| Error(format!("cannot start {program}: {error}")))?;
+    let output =
+        command.output().map_err(|error| Error(format!("cannot start {program}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }

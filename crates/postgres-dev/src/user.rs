@@ -21,7 +21,8 @@ impl User {
         let all = fs::read_to_string("/etc/passwd")
             .map_err(|error| Error(format!("reading /etc/passwd: {error}")))?;
         let found = NAMES.iter().find_map(|name| parse(&all, name));
-        let nobody = || Error(format!("PostgreSQL refuses root, and there is no user of {NAMES:?}"));
+        let nobody =
+            || Error(format!("PostgreSQL refuses root, and there is no user of {NAMES:?}"));
         found.map(Some).ok_or_else(nobody)
     }
 
@@ -55,9 +56,10 @@ fn setpriv() -> Command {
 }
 
 fn parse(all: &str, name: &str) -> Option<User> {
-    let mut fields = all.lines().map(|line| line.split(':')).find_map(|mut fields| {
-        (fields.next() == Some(name)).then_some(fields)
-    })?;
+    let mut fields = all
+        .lines()
+        .map(|line| line.split(':'))
+        .find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
     // After the name: password, user id, group id.
     let uid = fields.nth(1)?.parse().ok()?;
     let gid = fields.next()?.parse().ok()?;

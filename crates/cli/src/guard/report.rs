@@ -29,7 +29,8 @@ impl Reports {
         let Some(server) = self.server.as_deref().filter(|server| !server.is_empty()) else {
             return Ok(None);
         };
-        let client = Client::builder().servers(server).call_timeout(Duration::from_secs(5)).build()?;
+        let client =
+            Client::builder().servers(server).call_timeout(Duration::from_secs(5)).build()?;
         let reporter = Reporter::new(client, &cut(name));
         reporter.map(Some).map_err(|error| Failure::io("starting to report", &error))
     }

@@ -73,7 +73,8 @@ impl Upstream {
     pub fn until(&self, what: &str, enough: impl Fn(&[Seen]) -> bool) {
         let seen = self.shared.seen.lock().unwrap();
         let limit = Duration::from_secs(30);
-        let (seen, late) = self.shared.more.wait_timeout_while(seen, limit, |seen| !enough(seen)).unwrap();
+        let (seen, late) =
+            self.shared.more.wait_timeout_while(seen, limit, |seen| !enough(seen)).unwrap();
         assert!(!late.timed_out(), "never came: {what}; seen was {seen:#?}");
     }
 
@@ -128,7 +129,8 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Seen> {
             None => break,
         }
     }
-    let find = |name: &str| headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str());
+    let find =
+        |name: &str| headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str());
     let mut body = Vec::new();
     if find("transfer-encoding") == Some("chunked") {
         loop {

@@ -42,7 +42,8 @@ impl FileGuard {
     /// [`FileFenceError::Io`]. After an error the file has the old content or, if only syncing failed, the new one.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), FileFenceError> {
         let path = self.fence.target();
-        let mode = fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o7777);
+        let mode =
+            fs::metadata(path).map_or(0o644, |metadata| metadata.permissions().mode() & 0o7777);
         durable::replace(path, bytes, mode).map_err(doing("writing", path))
     }
 
@@ -65,7 +66,10 @@ impl FileGuard {
     fn sign(&self) {
         let text = format!("token {}, process {}\n", self.token, std::process::id());
         if let Some(mut file) = self.running.file() {
-            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+            let _ = file
+                .set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| file.write_all(text.as_bytes()));
         }
     }
 }

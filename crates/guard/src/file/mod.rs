@@ -53,7 +53,10 @@ impl FileFence {
     pub fn at(path: impl AsRef<Path>) -> Result<Self, FileFenceError> {
         let target = path.as_ref().to_path_buf();
         let Some(name) = target.file_name() else {
-            let rule = format!("{} does not end in a name, so there is nothing beside it", target.display());
+            let rule = format!(
+                "{} does not end in a name, so there is nothing beside it",
+                target.display()
+            );
             return Err(FileFenceError::Invalid(rule));
         };
         let mut name = name.to_os_string();
@@ -175,7 +178,8 @@ impl FileFence {
 
     fn make_folder(&self) -> Result<(), FileFenceError> {
         match DirBuilder::new().mode(FOLDER_MODE).create(&self.folder) {
-            Ok(()) => durable::sync_folder_of(&self.folder).map_err(doing("syncing the folder of", &self.folder)),
+            Ok(()) => durable::sync_folder_of(&self.folder)
+                .map_err(doing("syncing the folder of", &self.folder)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(doing("making", &self.folder)(error)),
         }
@@ -195,7 +199,10 @@ impl FileFence {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(FileFenceError::Busy { path: self.target.clone(), who: guard::who(&self.folder) });
+                return Err(FileFenceError::Busy {
+                    path: self.target.clone(),
+                    who: guard::who(&self.folder),
+                });
             }
             thread::sleep(left.min(LOOK_EACH));
         }

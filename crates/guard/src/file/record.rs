@@ -50,7 +50,8 @@ fn parse(text: &str) -> Result<Record, &'static str> {
     if lines.next() != Some(HEAD) {
         return Err("it does not begin as a fence of this version");
     }
-    let key = lines.next_if(|line| line.starts_with("key ")).map(|line| line["key ".len()..].to_string());
+    let key =
+        lines.next_if(|line| line.starts_with("key ")).map(|line| line["key ".len()..].to_string());
     let token = lines.next().and_then(|line| line.strip_prefix("token "));
     let token = token.and_then(|token| token.parse().ok()).ok_or("it has no token")?;
     let record = Record { key, token };

@@ -57,7 +57,10 @@ fn a_newer_token_counts_from_when_it_is_shown() {
     let older = fence.enter(5, Some(KEY), NOW).unwrap();
     let error = fence.enter(7, Some(KEY), NOW).unwrap_err();
     let said = error.to_string();
-    assert!(matches!(error, FileFenceError::Busy { .. }) && said.contains("token 5, process "), "{said}");
+    assert!(
+        matches!(error, FileFenceError::Busy { .. }) && said.contains("token 5, process "),
+        "{said}"
+    );
     // The older one works on, and is told if it asks; it does not begin anew.
     assert!(fence.check(5).is_err());
     drop(older);

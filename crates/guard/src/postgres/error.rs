@@ -1,6 +1,6 @@
 //! What became of a transaction that did not succeed.
 
-use std::convert::Infallible;
+use std::{any::Any, convert::Infallible};
 use tokio_postgres::{
     Error,
     error::{DbError, Severity, SqlState},
@@ -30,12 +30,17 @@ pub enum FenceError<E = Infallible> {
     },
 }
 
-impl<E> FenceError<E> {
+impl<E: 'static> FenceError<E> {
     /// Whether the same transaction, with the same token, may succeed if it is run again from its beginning: a
-    /// serialization failure or a deadlock. Nothing was changed.
+    /// serialization failure or a deadlock, also one that the work has met and returned as it was. Nothing was changed.
     pub fn is_worth_repeating(&self) -> bool {
+        let error = match self {
+            Self::NotDone(error) => Some(error),
+            Self::Work(error) => (error as &dyn Any).downcast_ref::<Error>(),
+            Self::NoFence | Self::Unknown { .. } => None,
+        };
         let repeatable = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
-        matches!(self, Self::NotDone(error) if error.code().is_some_and(|code| repeatable.contains(code)))
+        error.and_then(Error::code).is_some_and(|code| repeatable.contains(code))
     }
 }
 
@@ -46,7 +51,9 @@ impl FenceError {
             Self::NoFence => FenceError::NoFence,
             Self::NotDone(error) => FenceError::NotDone(error),
             Self::Work(never) => match never {},
-            Self::Unknown { transaction_id, error } => FenceError::Unknown { transaction_id, error },
+            Self::Unknown { transaction_id, error } => {
+                FenceError::Unknown { transaction_id, error }
+            }
         }
     }
 }

@@ -131,8 +131,8 @@ pub async fn transaction_state(
     client: &Client,
     transaction_id: i64,
 ) -> Result<TransactionState, Error> {
-    let asked = client.query_typed("SELECT txid_status($1)", &[(&transaction_id, Type::INT8)]);
-    let rows = asked.await?;
+    const ASK: &str = "SELECT txid_status($1)";
+    let rows = client.query_typed(ASK, &[(&transaction_id, Type::INT8)]).await?;
     let state: Option<String> = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
     Ok(match state.as_deref() {
         Some("committed") => TransactionState::Committed,

@@ -21,7 +21,8 @@ impl Base {
             Some("https") => return Err(wrong("asks for TLS, which this version does not speak")),
             _ => return Err(wrong("must begin with http://")),
         }
-        let authority = uri.authority().filter(|it| !it.host().is_empty() && !it.as_str().contains('@'));
+        let authority =
+            uri.authority().filter(|it| !it.host().is_empty() && !it.as_str().contains('@'));
         let authority = authority.ok_or_else(|| wrong("must name a host, and no user"))?.clone();
         if uri.query().is_some() {
             return Err(wrong("must not have a query"));

@@ -108,8 +108,13 @@ impl RequestBody {
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => {}
             }
-            let is_late = self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready());
-            return if is_late { Poll::Ready(Some(Err(BodyError::TooSlow))) } else { Poll::Pending };
+            let is_late =
+                self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready());
+            return if is_late {
+                Poll::Ready(Some(Err(BodyError::TooSlow)))
+            } else {
+                Poll::Pending
+            };
         }
     }
 }
@@ -139,7 +144,8 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead = self.ahead.iter().map(|data| u64::try_from(data.len()).unwrap_or(u64::MAX)).sum();
+        let ahead =
+            self.ahead.iter().map(|data| u64::try_from(data.len()).unwrap_or(u64::MAX)).sum();
         match &self.rest {
             None => SizeHint::with_exact(ahead),
             Some(rest) => {

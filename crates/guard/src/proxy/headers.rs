@@ -48,7 +48,10 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Str
     if all.next().is_some() {
         return Err(format!("{name} came more than once"));
     }
-    value.to_str().map(|value| Some(value.trim())).map_err(|_| format!("{name} must be visible ASCII"))
+    value
+        .to_str()
+        .map(|value| Some(value.trim()))
+        .map_err(|_| format!("{name} must be visible ASCII"))
 }
 
 /// Methods that change nothing.
@@ -170,7 +173,10 @@ mod tests {
             "x-forwarded-for",
         ];
         assert_eq!(names, expected);
-        assert_eq!((&passed["connection"], &passed["host"]), (&"close".parse().unwrap(), &"up:1".parse().unwrap()));
+        assert_eq!(
+            (&passed["connection"], &passed["host"]),
+            (&"close".parse().unwrap(), &"up:1".parse().unwrap())
+        );
         assert_eq!(passed["x-forwarded-for"], "127.0.0.1");
     }
 }

@@ -139,7 +139,8 @@ impl Writer {
             for ask in batch {
                 match ask {
                     Ask::End { id } => {
-                        let mut delete = transaction.prepare_cached("DELETE FROM in_flight WHERE id = ?1")?;
+                        let mut delete =
+                            transaction.prepare_cached("DELETE FROM in_flight WHERE id = ?1")?;
                         delete.execute([id.cast_signed()])?;
                     }
                     Ask::Begin { id, fence, answer } => {
@@ -171,12 +172,14 @@ fn begin(
     }
     let (key, token) = (fence.key(), fence.token().cast_signed());
     if highest < fence.token() {
-        let mut raise = transaction.prepare_cached("INSERT OR REPLACE INTO fences (key, token) VALUES (?1, ?2)")?;
+        let mut raise = transaction
+            .prepare_cached("INSERT OR REPLACE INTO fences (key, token) VALUES (?1, ?2)")?;
         raise.execute(params![key, token])?;
     }
     // The time is for people; nothing is reckoned from it.
     let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut insert = transaction.prepare_cached("INSERT INTO in_flight VALUES (?1, ?2, ?3, ?4, NULL, NULL)")?;
+    let mut insert =
+        transaction.prepare_cached("INSERT INTO in_flight VALUES (?1, ?2, ?3, ?4, NULL, NULL)")?;
     insert.execute(params![id.cast_signed(), key, token, millis(begun)])?;
     Ok(Ok(()))
 }
@@ -194,7 +197,8 @@ fn leftovers(
          WHERE orphaned_boot IS NULL OR orphaned_boot <> ?1 OR orphaned_ms > ?2",
         params![boot, millis(now.since_boot())],
     )?;
-    let mut all = connection.prepare("SELECT id, key, token, orphaned_ms FROM in_flight ORDER BY id")?;
+    let mut all =
+        connection.prepare("SELECT id, key, token, orphaned_ms FROM in_flight ORDER BY id")?;
     let rows = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
     let mut found = Vec::new();
     for row in rows {
@@ -223,7 +227,11 @@ fn take_lock(folder: &Path) -> Result<File, MemoryError> {
         move |error| MemoryError::Io { doing, error }
     };
     if !folder.is_dir() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io("making the folder"))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(io("making the folder"))?;
         if let Some(parent) = folder.canonicalize().ok().as_deref().and_then(Path::parent) {
             File::open(parent).and_then(|it| it.sync_all()).map_err(io("syncing the folder of"))?;
         }
@@ -241,9 +249,13 @@ fn take_lock(folder: &Path) -> Result<File, MemoryError> {
 fn open_database(path: &Path) -> Result<Connection, MemoryError> {
     let mut connection = Connection::open(path)?;
     // Each commit is on disk before it is answered.
-    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(MemoryError::Refused(format!("SQLite cannot use its WAL in {}", path.display())));
+        return Err(MemoryError::Refused(format!(
+            "SQLite cannot use its WAL in {}",
+            path.display()
+        )));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.busy_timeout(Duration::from_secs(5))?;
@@ -258,7 +270,8 @@ fn open_database(path: &Path) -> Result<Connection, MemoryError> {
         }
         (APPLICATION_ID, SCHEMA_VERSION) => {}
         (id, version) => {
-            let what = format!("{} is no memory of this version ({id:#x}, {version})", path.display());
+            let what =
+                format!("{} is no memory of this version ({id:#x}, {version})", path.display());
             return Err(MemoryError::Refused(what));
         }
     }
@@ -321,9 +334,14 @@ mod tests {
         assert_eq!(first, second, "a second start does not make it younger");
         drop(memory);
         let connection = Connection::open(folder.path().join(DATABASE)).unwrap();
-        connection.execute("UPDATE in_flight SET orphaned_boot = 'earlier', orphaned_ms = 1", []).unwrap();
+        connection
+            .execute("UPDATE in_flight SET orphaned_boot = 'earlier', orphaned_ms = 1", [])
+            .unwrap();
         let (_memory, third) = reopen(folder.path());
-        assert!(third[0].orphaned >= first[0].orphaned, "another start of the machine says nothing");
+        assert!(
+            third[0].orphaned >= first[0].orphaned,
+            "another start of the machine says nothing"
+        );
     }
 
     #[test]
@@ -342,7 +360,8 @@ mod tests {
         drop(other);
         let error = Memory::open(folder.path()).err().unwrap();
         assert!(matches!(error, MemoryError::Refused(_)), "{error}");
-        fs::write(folder.path().join(DATABASE), "no database at all, but long enough to be one").unwrap();
+        fs::write(folder.path().join(DATABASE), "no database at all, but long enough to be one")
+            .unwrap();
         assert!(matches!(Memory::open(folder.path()).err().unwrap(), MemoryError::Sqlite(_)));
     }
 }

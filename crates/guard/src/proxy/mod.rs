@@ -208,7 +208,9 @@ impl Shared {
         let write = Write::new(id, self.memory.clone(), turn).send();
         tracing::info!(
             "a write of an earlier process under {} with token {} counts for {} ms more",
-            fence.key(), fence.token(), left.as_millis()
+            fence.key(),
+            fence.token(),
+            left.as_millis()
         );
         tokio::spawn(async move {
             tokio::time::sleep(left).await;

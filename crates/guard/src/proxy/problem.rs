@@ -55,7 +55,9 @@ impl Problem {
                 NotApplied,
                 "send Sereno-Fence-Key and Sereno-Token, from your grant".into(),
             ),
-            Self::Invalid(why) => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", NotApplied, why.clone()),
+            Self::Invalid(why) => {
+                (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", NotApplied, why.clone())
+            }
             Self::NotSupported => (
                 StatusCode::NOT_IMPLEMENTED,
                 "NOT_SUPPORTED",
@@ -95,7 +97,8 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "UNAVAILABLE",
                 NotApplied,
-                "the memory of this proxy has failed, so it forwards nothing that has a token".into(),
+                "the memory of this proxy has failed, so it forwards nothing that has a token"
+                    .into(),
             ),
         }
     }

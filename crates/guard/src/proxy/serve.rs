@@ -10,9 +10,7 @@ use super::{
     wire::Wire,
 };
 use crate::Fence;
-use hyper::{
-    Method, Request, Response, body::Incoming, server::conn::http1, service::service_fn,
-};
+use hyper::{Method, Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tokio::{
@@ -137,7 +135,8 @@ async fn handle(
         BodyError::TooSlow => Problem::TooSlow,
         BodyError::Broken(why) => Problem::Invalid(why),
     })?;
-    parts.uri = shared.base.of(&parts.uri).ok_or_else(|| Problem::Invalid("the path is none".into()))?;
+    parts.uri =
+        shared.base.of(&parts.uri).ok_or_else(|| Problem::Invalid("the path is none".into()))?;
     parts.headers = headers::of_request(parts.headers, shared.base.authority.as_str(), from.ip());
     parts.version = hyper::Version::HTTP_11;
     let turn = match &fence {

@@ -45,7 +45,8 @@ impl Wire {
         address: (&str, u16),
         upstream_max: Duration,
     ) -> Result<Self, Problem> {
-        let connected = timeout(CONNECT_TIMEOUT.min(upstream_max), TcpStream::connect(address)).await;
+        let connected =
+            timeout(CONNECT_TIMEOUT.min(upstream_max), TcpStream::connect(address)).await;
         let stream = connected
             .map_err(|_| Problem::Unreachable("no connection in time".into()))?
             .map_err(|error| Problem::Unreachable(error.to_string()))?;

@@ -95,7 +95,9 @@ impl Queue {
         if self.until.is_some_and(|until| self.waiting.is_empty() || now >= until) {
             return Next::End;
         }
-        if let Some(due) = self.waiting.iter().position(|report| !self.told.contains_key(&report.key)) {
+        if let Some(due) =
+            self.waiting.iter().position(|report| !self.told.contains_key(&report.key))
+        {
             let report = self.waiting.remove(due).expect("it was just found");
             self.told.insert(report.key.clone(), now);
             return Next::Send(report);
