@@ -42,6 +42,8 @@ pub(crate) enum Answer {
     Open,
     /// All that are left are in other buyers' baskets. One of them may be free again after so long.
     Taken { frees_in: Option<Duration> },
+    /// This buyer holds enough, or had this one a moment ago: the limits of the namespace.
+    Enough,
     /// None are left.
     SoldOut,
     /// Nothing is kept for them any more.
@@ -231,7 +233,11 @@ impl Checkout {
                 Err(error) => return Err(error.into()),
             };
             let Some(pair) = choose(&unsold, &holds, buyer, sku, tried) else {
-                let frees_in = holds.iter().map(|(_, _, frees_in)| *frees_in).min();
+                let is_for_sale = |resource: &str| {
+                    order::pair_of(resource, sku.as_str()).is_some_and(|it| unsold.contains(&it))
+                };
+                let held = holds.iter().filter(|(resource, ..)| is_for_sale(resource));
+                let frees_in = held.map(|(_, _, frees_in)| *frees_in).min();
                 return Ok(Basket::Empty(Answer::Taken { frees_in }));
             };
             let place = self
@@ -244,7 +250,7 @@ impl Checkout {
                 // Now that nobody else can take it: was it sold before?
                 Ok(Protection::Held(held)) => match self.is_unsold(sku, pair).await? {
                     true => return Ok(Basket::Held(pair, held)),
-                    false => drop(held.release().await?),
+                    false => drop(held.release().await),
                 },
                 Ok(Protection::Unprotected { reason }) => {
                     note(&reason);
@@ -252,6 +258,7 @@ impl Checkout {
                 }
                 // Somebody was quicker: another one, then.
                 Err(HoldError::Taken(_)) => {}
+                Err(HoldError::Limit(_)) => return Ok(Basket::Empty(Answer::Enough)),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -44,6 +44,7 @@ enum Told {
     Taken {
         frees_in_ms: Option<u128>,
     },
+    Enough,
     SoldOut,
     Left,
     Sold {
@@ -102,6 +103,7 @@ fn tell(answer: Result<Answer, Failure>) -> Response {
             (StatusCode::CONFLICT, Told::Taken { frees_in_ms })
         }
         Ok(Answer::Refunded) => (StatusCode::CONFLICT, Told::Refunded),
+        Ok(Answer::Enough) => (StatusCode::TOO_MANY_REQUESTS, Told::Enough),
         Ok(Answer::SoldOut) => (StatusCode::GONE, Told::SoldOut),
         Ok(Answer::Declined) => (StatusCode::PAYMENT_REQUIRED, Told::Declined),
         Err(error @ Failure::OtherPurchase) => {
