@@ -207,11 +207,11 @@ impl Checkout {
 
     async fn charge(&self, order: &Order, card: Option<&str>) -> Result<Charge, Failure> {
         let key = &order.payment_key;
-        Ok(match card {
-            Some(card) => self.provider.charge(key, card).await?,
-            None if self.provider.is_charged(key).await? => Charge::Done,
-            None => Charge::Refunded,
-        })
+        let Some(card) = card else {
+            let is_charged = self.provider.is_charged(key).await?;
+            return Ok(if is_charged { Charge::Done } else { Charge::Refunded });
+        };
+        Ok(self.provider.charge(key, card).await?)
     }
 
     /// A hold, where one is worth having and to be had.

@@ -71,7 +71,8 @@ impl Order {
         let fence = pair.zip(token).and_then(|(pair, token)| {
             Fence::new(fence_key(&sku, pair), u64::try_from(token).ok()?).ok()
         });
-        let state = match row.get("state") {
+        let state: &str = row.get("state");
+        let state = match state {
             "sold" => State::Sold,
             "refunding" => State::Refunding,
             "refunded" => State::Refunded,

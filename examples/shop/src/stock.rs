@@ -67,7 +67,7 @@ impl Stock {
     pub(crate) async fn unfinished(&self, quiet: Duration) -> Result<Vec<Order>, StockError> {
         let ask = format!(
             "SELECT {} FROM orders WHERE state IN ('paying', 'refunding')
-             AND changed_at < clock_timestamp() - $1 * interval '1 second' LIMIT 100",
+             AND changed_at < clock_timestamp() - $1::float8 * interval '1 second' LIMIT 100",
             Order::COLUMNS
         );
         let rows = self.pool.lend().await?.query(&ask, &[&quiet.as_secs_f64()]).await?;
@@ -87,7 +87,7 @@ impl Stock {
         let token = held.map(|(_, fence)| fence.token().cast_signed());
         let outcome = self.transaction(held.map(|(_, fence)| fence), async |stock| {
             let insert = "INSERT INTO orders (payment_key, buyer, sku, pair, fence, state)
-                          SELECT $1, $2, $3, $4, $5, 'paying' WHERE EXISTS (
+                          SELECT $1::text, $2::text, $3::text, $4::int, $5::bigint, 'paying' WHERE EXISTS (
                               SELECT FROM pairs WHERE sku = $3 AND sold_to IS NULL AND number = coalesce($4, number))
                           ON CONFLICT (payment_key) DO NOTHING";
             let (key, buyer, sku) = (payment_key.as_str(), buyer.as_str(), sku.as_str());

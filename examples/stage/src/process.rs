@@ -48,6 +48,11 @@ pub fn program(name: &str) -> Command {
 impl Process {
     /// Starts it.
     pub fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::null());
+        Self::launch(command)
+    }
+
+    fn launch(mut command: Command) -> Self {
         command.stdin(Stdio::null());
         if std::env::var_os(SHOW_ERRORS).is_none() {
             command.stderr(Stdio::null());
@@ -61,7 +66,7 @@ impl Process {
     /// It ends without.
     pub fn serving(mut command: Command) -> (Self, String) {
         command.stdout(Stdio::piped());
-        let mut process = Self::start(command);
+        let mut process = Self::launch(command);
         let mut line = String::new();
         BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let at = line.find("http://").unwrap_or_else(|| panic!("no address in {line:?}"));

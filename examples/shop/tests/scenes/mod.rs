@@ -8,8 +8,6 @@ pub mod crowds;
 pub mod two;
 mod world;
 
-pub use world::World;
-
 /// What to call it, and how to play it.
 pub type Scene = (&'static str, fn() -> std::pin::Pin<Box<dyn Future<Output = ()>>>);
 
