@@ -54,7 +54,7 @@ fn simulate(seed: u64, case: &Case) -> (Fake, World) {
         world.now += STEP;
         let is_calm = world.now > SLOTS * 1_000;
         if !is_calm && world.chance(0.0002) {
-            down_until = world.now + world.some(500..15_000);
+            down_until = down_until.max(world.now + world.some(500..15_000));
         }
         if case.long_outage && world.now == 200_000 {
             down_until = 700_000;

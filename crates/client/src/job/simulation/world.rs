@@ -27,7 +27,8 @@ pub(super) struct World {
     last_id: u64,
     /// By token.
     working: BTreeMap<u64, Execution>,
-    last_token: u64,
+    /// By fence key: one for the job, or one for each slot where they may overlap.
+    last_tokens: BTreeMap<u64, u64>,
     /// Of each slot: what was begun, and how often it was done to its end.
     pub begun: BTreeMap<u64, u32>,
     pub done: BTreeMap<u64, u32>,
@@ -57,7 +58,7 @@ impl World {
             random: StdRng::seed_from_u64(seed),
             last_id: 0,
             working: BTreeMap::new(),
-            last_token: 0,
+            last_tokens: BTreeMap::new(),
             begun: BTreeMap::new(),
             done: BTreeMap::new(),
         }
@@ -100,8 +101,9 @@ impl World {
         let row = &fake.rows[&slot];
         assert_eq!(row.state, RunState::Claimed, "begun without a valid lease: {execution:?}");
         assert_eq!((row.attempt, row.token), (attempt, token), "{execution:?}");
-        assert!(token > self.last_token, "tokens rise: {execution:?} after {}", self.last_token);
-        self.last_token = token;
+        let fence_key = if fake.overlap == Overlap::Allow { slot } else { 0 };
+        let before = self.last_tokens.insert(fence_key, token);
+        assert!(before.is_none_or(|before| token > before), "{execution:?} after {before:?}");
         let twice = self.working.values().find(|other| other.slot == slot);
         assert!(twice.is_none(), "{execution:?} while {twice:?} runs");
         let other = self.working.values().next().filter(|_| fake.overlap != Overlap::Allow);
