@@ -13,7 +13,9 @@ CREATE TABLE IF NOT EXISTS orders (
     sku         text        NOT NULL,
     pair        int,                       -- The pair that is held, later the one that was sold.
     fence       bigint,                    -- The hold's. NULL: there was none.
-    state       text        NOT NULL CHECK (state IN ('paying', 'sold', 'refunding', 'refunded', 'declined')),
+    state       text        NOT NULL CHECK (state IN
+                            ('paying', 'sold', 'refunding', 'refunded', 'declining', 'declined')),
     changed_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX IF NOT EXISTS orders_unfinished ON orders (changed_at) WHERE state IN ('paying', 'refunding');
+CREATE INDEX IF NOT EXISTS orders_unfinished ON orders (changed_at)
+    WHERE state IN ('paying', 'refunding', 'declining');

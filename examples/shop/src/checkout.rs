@@ -109,16 +109,17 @@ impl Checkout {
         })
     }
 
-    /// Puts it back. A pair that is being paid for stays.
+    /// Puts it back. A pair that is being paid for stays, for that takes its fence.
     pub(crate) async fn leave(&self, buyer: &Name, sku: &Name) -> Result<Answer, Failure> {
-        for (resource, owner, _) in self.holds(sku).await? {
-            if owner == buyer.as_str() {
-                let hold = HoldName { namespace: None, resource, owner, fence: None };
-                match self.client.release_hold(&hold).await {
-                    Ok(_) | Err(HoldError::Over(_)) => {}
-                    Err(error) => return Err(error.into()),
-                }
+        let holds = match self.holds(sku).await {
+            Ok(holds) => holds,
+            Err(error) => {
+                note(&error);
+                return Ok(Answer::Left);
             }
+        };
+        for (resource, owner, _) in holds.into_iter().filter(|(_, it, _)| it == buyer.as_str()) {
+            self.release(HoldName { namespace: None, resource, owner, fence: None }).await;
         }
         Ok(Answer::Left)
     }
@@ -156,7 +157,8 @@ impl Checkout {
         let fence = Fence::new(held.fence_key(), held.fence())?;
         let begun = self.stock.begin(purchase, Some((pair, &fence))).await?;
         if matches!(begun, Begun::Gone) {
-            self.release(purchase.buyer.as_str(), purchase.sku.as_str(), pair, &fence).await;
+            let Purchase { buyer, sku, .. } = purchase;
+            self.release(hold_of(buyer.as_str(), sku.as_str(), pair, &fence)).await;
         }
         Ok(begun.into())
     }
@@ -184,19 +186,19 @@ impl Checkout {
         if order.state == State::Paying {
             order.state = match self.charge(&order, card).await? {
                 Charge::Done => self.stock.sell(&order).await?,
-                Charge::Declined => self.stock.leave_paying(&order, "declined").await?,
-                Charge::Refunded => self.stock.leave_paying(&order, "refunding").await?,
+                Charge::Declined => self.stock.leave_paying(&order, "declining").await?,
+                Charge::Void => self.stock.leave_paying(&order, "refunding").await?,
             };
         }
-        if order.state == State::Refunding {
+        if matches!(order.state, State::Refunding | State::Declining) {
             self.provider.refund(&order.payment_key).await?;
-            order.state = self.stock.refunded(&order).await?;
+            order.state = self.stock.end_unsold(&order).await?;
         }
         if let (true, Some(pair), Some(fence)) = (order.state != began, order.pair, &order.fence) {
-            self.release(&order.buyer, &order.sku, pair, fence).await;
+            self.release(hold_of(&order.buyer, &order.sku, pair, fence)).await;
         }
         Ok(match order.state {
-            State::Declined => Answer::Declined,
+            State::Declining | State::Declined => Answer::Declined,
             State::Paying | State::Refunding | State::Refunded => Answer::Refunded,
             State::Sold => {
                 let sold = self.stock.order(&order.payment_key).await?;
@@ -209,7 +211,7 @@ impl Checkout {
         let key = &order.payment_key;
         let Some(card) = card else {
             let is_charged = self.provider.is_charged(key).await?;
-            return Ok(if is_charged { Charge::Done } else { Charge::Refunded });
+            return Ok(if is_charged { Charge::Done } else { Charge::Void });
         };
         Ok(self.provider.charge(key, card).await?)
     }
@@ -289,17 +291,20 @@ impl Checkout {
     }
 
     /// If it cannot be done the hold ends by itself.
-    async fn release(&self, buyer: &str, sku: &str, pair: i32, fence: &Fence) {
-        let hold = HoldName {
-            namespace: None,
-            resource: order::resource(sku, pair),
-            owner: buyer.into(),
-            fence: Some(fence.token()),
-        };
+    async fn release(&self, hold: HoldName) {
         match self.client.release_hold(&hold).await {
             Ok(_) | Err(HoldError::Over(_)) => {}
             Err(error) => note(&error),
         }
+    }
+}
+
+fn hold_of(buyer: &str, sku: &str, pair: i32, fence: &Fence) -> HoldName {
+    HoldName {
+        namespace: None,
+        resource: order::resource(sku, pair),
+        owner: buyer.into(),
+        fence: Some(fence.token()),
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum State {
     Refunding,
     /// The end: no pair, no money.
     Refunded,
+    /// The card was refused. Another call with this key, and another card, may be under way: its money has to go back.
+    Declining,
     /// The end: the card was refused.
     Declined,
 }
@@ -76,6 +78,7 @@ impl Order {
             "sold" => State::Sold,
             "refunding" => State::Refunding,
             "refunded" => State::Refunded,
+            "declining" => State::Declining,
             "declined" => State::Declined,
             _ => State::Paying,
         };

@@ -19,8 +19,8 @@ pub(crate) enum Charge {
     Done,
     /// The card was refused.
     Declined,
-    /// This key was refunded, so it will never be charged (again).
-    Refunded,
+    /// This key was refunded or made void: it will never be charged (again).
+    Void,
 }
 
 impl Provider {
@@ -50,13 +50,15 @@ impl Provider {
         if asked == 1 {
             self.wait_until_it_answers(key).await?;
         }
-        Ok(if state == "charged" { Charge::Done } else { Charge::Refunded })
+        Ok(if state == "charged" { Charge::Done } else { Charge::Void })
     }
 
-    /// Gives the money back, once. Of a key that was never charged: it never will be.
+    /// Gives the money back, once. A key that was never charged is void from here on.
     pub(crate) async fn refund(&self, key: &str) -> Result<(), Error> {
-        let refund = "INSERT INTO payments (payment_key, state, asked, answers) VALUES ($1, 'refunded', 0, true)
-                      ON CONFLICT (payment_key) DO UPDATE SET state = 'refunded'";
+        let refund =
+            "INSERT INTO payments (payment_key, state, asked, answers) VALUES ($1, 'void', 0, true)
+                      ON CONFLICT (payment_key) DO UPDATE SET state = 'refunded'
+                      WHERE payments.state = 'charged'";
         self.pool.lend().await?.execute(refund, &[&key]).await.map(drop)
     }
 

@@ -66,7 +66,7 @@ impl Stock {
     /// Orders that nobody has finished, and nobody has touched for so long.
     pub(crate) async fn unfinished(&self, quiet: Duration) -> Result<Vec<Order>, StockError> {
         let ask = format!(
-            "SELECT {} FROM orders WHERE state IN ('paying', 'refunding')
+            "SELECT {} FROM orders WHERE state IN ('paying', 'refunding', 'declining')
              AND changed_at < clock_timestamp() - $1::float8 * interval '1 second' LIMIT 100",
             Order::COLUMNS
         );
@@ -141,20 +141,24 @@ impl Stock {
         order: &Order,
         state: &str,
     ) -> Result<State, StockError> {
-        self.change(order, "paying", state).await
-    }
-
-    /// The money is back.
-    pub(crate) async fn refunded(&self, order: &Order) -> Result<State, StockError> {
-        self.change(order, "refunding", "refunded").await
-    }
-
-    async fn change(&self, order: &Order, from: &str, to: &str) -> Result<State, StockError> {
-        let write = "UPDATE orders SET state = $3, changed_at = clock_timestamp()
-                     WHERE payment_key = $1 AND state = $2";
+        let write = "UPDATE orders SET state = $2, changed_at = clock_timestamp()
+                     WHERE payment_key = $1 AND state = 'paying'";
         let key = &order.payment_key;
-        self.pool.lend().await?.execute(write, &[key, &from, &to]).await?;
-        Ok(self.order(key).await?.map_or(order.state, |order| order.state))
+        self.pool.lend().await?.execute(write, &[key, &state]).await?;
+        self.state(order).await
+    }
+
+    /// No money has moved, or it is back: the end of an order that was not sold.
+    pub(crate) async fn end_unsold(&self, order: &Order) -> Result<State, StockError> {
+        let write = "UPDATE orders SET changed_at = clock_timestamp(),
+                         state = CASE state WHEN 'refunding' THEN 'refunded' ELSE 'declined' END
+                     WHERE payment_key = $1 AND state IN ('refunding', 'declining')";
+        self.pool.lend().await?.execute(write, &[&order.payment_key]).await?;
+        self.state(order).await
+    }
+
+    async fn state(&self, order: &Order) -> Result<State, StockError> {
+        Ok(self.order(&order.payment_key).await?.map_or(order.state, |order| order.state))
     }
 
     /// A transaction, behind the fence where there is one.

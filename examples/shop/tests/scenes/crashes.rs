@@ -31,7 +31,8 @@ pub async fn nobody_comes_back() {
         "INSERT INTO orders (payment_key, buyer, sku, state) VALUES ('payment-of-ben', 'ben', '{SKU}', 'paying')"
     );
     world.database.run(&ben).await;
-    let unfinished = "SELECT count(*) FROM orders WHERE state IN ('paying', 'refunding')";
+    let unfinished =
+        "SELECT count(*) FROM orders WHERE state IN ('paying', 'refunding', 'declining')";
     until("the end of all orders", async || {
         (world.database.number(unfinished).await == 0).then_some(())
     })

@@ -83,6 +83,8 @@ pub async fn declined() {
     // Nobody has to wait for the end of her hold.
     assert_eq!(ended(world.buy(1, "ben", "good").await), "sold");
     world.show("ada's card was refused, ben has bought it:").await;
+    // Another card is another purchase: with this key nothing is ever charged.
+    assert_eq!(ended(world.buy(0, "ada", "good").await), "declined");
     world.books_are_right(1).await;
 }
 

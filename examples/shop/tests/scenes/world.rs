@@ -110,7 +110,7 @@ impl World {
             FULL JOIN payments p USING (payment_key) FULL JOIN pairs s ON s.sold_to = payment_key
             WHERE coalesce(o.state = 'sold', false) <> coalesce(p.state = 'charged', false)
                OR coalesce(o.state = 'sold', false) <> (s.sold_to IS NOT NULL)
-               OR o.state IN ('paying', 'refunding')";
+               OR o.state IN ('paying', 'refunding', 'declining')";
         assert_eq!(self.database.number(wrong).await, 0);
     }
 
