@@ -122,13 +122,37 @@ fn only_their_own_crates_know_the_world() {
         ),
         ("clap", &["sereno-server", "sereno-cli", "sereno-bench", "sereno-chaos"]),
     ];
-    for (name, dependencies) in dependencies() {
+    let ours = dependencies().into_iter().filter(|(name, _)| !is_example(name));
+    for (name, dependencies) in ours {
         for (library, allowed) in only {
             let knows = dependencies.contains(library);
             assert!(!knows || allowed.contains(&name.as_str()), "{name} must not know {library}");
         }
         let pure = name == "sereno-core";
         assert!(!(pure && dependencies.contains("tokio")), "core knows no runtime");
+    }
+}
+
+/// They stand for programs of users.
+fn is_example(name: &str) -> bool {
+    name.starts_with("example-")
+}
+
+#[test]
+fn examples_are_users() {
+    // `example-stage` is what their tests stand on.
+    let may = ["sereno-client", "sereno-guard"];
+    for (name, dependencies) in
+        dependencies().into_iter().filter(|(name, _)| name != "example-stage")
+    {
+        let ours = dependencies.iter().filter(|other| other.starts_with("sereno-"));
+        for other in ours.filter(|_| is_example(&name)) {
+            assert!(may.contains(&other.as_str()), "{name} must not depend on {other}");
+        }
+        assert!(
+            !dependencies.iter().any(|other| is_example(other)),
+            "{name} depends on an example"
+        );
     }
 }
 

@@ -96,11 +96,13 @@ fn children_of_a_killed_command_still_count() {
     let script = script.replacen("cat", "cat <&3", 1);
     let script = format!("exec 3<&0; {script}");
     let mut old = Working::start(guard(folder, 5, &[], &["sh", "-c", &script]));
+    // Waiting would close it.
+    let input = old.child.stdin.take();
     signal("-KILL", old.child.id());
     old.child.wait().unwrap();
     let output = run(folder, 7, &["--wait", "0ms"], &["true"]);
     assert_eq!(output.status.code(), Some(118), "{}", stderr(&output));
-    drop(old.child.stdin.take());
+    drop(input);
     assert!(run(folder, 7, &[], &["true"]).status.success());
 }
 

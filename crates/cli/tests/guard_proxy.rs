@@ -8,6 +8,10 @@ use std::{
     net::TcpStream,
     path::Path,
     process::{Child, Command, Output, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -310,31 +314,23 @@ fn kill_9_with_a_write_in_flight() {
 #[test]
 fn kill_9_at_any_moment() {
     let (upstream, data) = (Upstream::start(), tempfile::tempdir().unwrap());
-    let mut token = 1_000;
+    // The present owner. Each fourth write that is done is its last.
+    let owner = Arc::new(AtomicU64::new(1_000));
     for round in 0..8 {
         let proxy = Proxy::start(&upstream, data.path(), &["--upstream-max", "1s"]);
         let writers: Vec<_> = (0..6)
             .map(|writer| {
-                let url = format!("{}/slow", proxy.url);
-                thread::spawn(move || {
-                    // Each owner a little behind or before the others, until the proxy is gone.
-                    (0..200)
-                        .take_while(|step| {
-                            let token = token + step * 2 + (writer * 5) % 7;
-                            Answer::to(client().post(&url).body("b"), Some(token)).is_ok()
-                        })
-                        .count()
-                })
+                let (url, owner) = (format!("{}/slow", proxy.url), owner.clone());
+                thread::spawn(move || write_until_it_is_gone(&url, writer, &owner))
             })
             .collect();
-        let enough = upstream.seen().len() + 5;
+        let enough = upstream.seen().len() + 8;
         upstream.until("a few writes", |seen| seen.len() >= enough);
         thread::sleep(Duration::from_millis(round * 7));
         proxy.kill_9();
         for writer in writers {
             writer.join().unwrap();
         }
-        token = upstream.tokens().into_iter().max().unwrap() - 3;
     }
     let seen = upstream.seen();
     for (index, newer) in seen.iter().enumerate() {
@@ -343,6 +339,21 @@ fn kill_9_at_any_moment() {
             let is_over = older.token() == newer.token()
                 || older.ended.is_none_or(|ended| ended <= newer.begun);
             assert!(is_over, "{} began while {} was at work", newer.token(), older.token());
+        }
+    }
+}
+
+/// Some do not know yet who the present owner is.
+fn write_until_it_is_gone(url: &str, writer: u64, owner: &AtomicU64) {
+    let client = client();
+    for step in 1.. {
+        let token = owner.load(Ordering::Relaxed) - (writer + step) % 3;
+        match Answer::to(client.post(url).body("b"), Some(token)) {
+            Ok(answer) if answer.status == 200 && step % 4 == 0 => {
+                owner.fetch_max(token + 1, Ordering::Relaxed);
+            }
+            Ok(answer) => assert!([200, 412, 504].contains(&answer.status), "{answer:?}"),
+            Err(_) => return,
         }
     }
 }

@@ -78,7 +78,7 @@ async fn what_fails_is_rolled_back_and_the_client_can_go_on() {
 async fn an_error_that_nobody_minded_is_not_called_done() {
     let database = with_table().await;
     let mut client = database.connect().await;
-    insert(&mut client, 7).await.unwrap();
+    assert_eq!(insert(&mut client, 7).await.unwrap(), Outcome::Done(1));
     let outcome = PostgresGuard::new()
         .run(&mut client, &fence(7), async |transaction| {
             transaction.execute("INSERT INTO effect VALUES (2)", &[]).await.unwrap();

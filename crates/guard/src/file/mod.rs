@@ -118,7 +118,8 @@ impl FileFence {
         let until = Instant::now() + wait;
         self.make_folder()?;
         let rose = self.show(token, key.as_deref(), until)?;
-        let running = self.lock_by("running", until)?;
+        // One that is overtaken while it waits need not wait any longer.
+        let running = self.lock_by("running", until, || self.check(token))?;
         // From here on nobody else works there; one that was shown later may have worked while this one waited.
         self.check_again(token)?;
         Ok(FileGuard::new(self.clone(), running, token, rose))
@@ -126,7 +127,7 @@ impl FileFence {
 
     /// Compares, and makes a higher token durable. Whether it was higher.
     fn show(&self, token: u64, key: Option<&str>, until: Instant) -> Result<bool, FileFenceError> {
-        let lock = self.lock_by("lock", until)?;
+        let lock = self.lock_by("lock", until, || Ok(()))?;
         let shown = self.show_locked(token, key);
         drop(lock);
         shown
@@ -185,8 +186,13 @@ impl FileFence {
         }
     }
 
-    /// Locks one of the fence's files, or says who has it when the time is over.
-    fn lock_by(&self, name: &str, until: Instant) -> Result<Locked, FileFenceError> {
+    /// Locks one of the fence's files, or says who has it when the time is over. Gives up when `is_worth_it` fails.
+    fn lock_by(
+        &self,
+        name: &str,
+        until: Instant,
+        is_worth_it: impl Fn() -> Result<(), FileFenceError>,
+    ) -> Result<Locked, FileFenceError> {
         let path = self.folder.join(name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
@@ -197,6 +203,7 @@ impl FileFence {
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(doing("locking", &path)(error)),
             }
+            is_worth_it()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(FileFenceError::Busy {

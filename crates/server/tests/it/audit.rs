@@ -43,12 +43,12 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
             AuditKind::TokenFloorSet,
         ]
     );
-    assert_eq!(lines[1].fence_key.as_deref(), Some("default/lock/a"));
-    assert_eq!(lines[1].fencing_token, Some(secret.fencing_token));
-    assert_eq!((lines[2].end, lines[4].end), (Some(Reason::Released), Some(Reason::Forced)));
-    assert_eq!(lines[4].reason.as_deref(), Some("gone"));
-    assert_eq!(lines[6].code, Some(ErrorCode::LimitReached));
-    assert!(lines[1].revision < lines[2].revision && lines[1].entry_hash.is_some());
+    assert_eq!(lines[2].fence_key.as_deref(), Some("default/lock/a"));
+    assert_eq!(lines[2].fencing_token, Some(secret.fencing_token));
+    assert_eq!((lines[3].end, lines[5].end), (Some(Reason::Released), Some(Reason::Forced)));
+    assert_eq!(lines[5].reason.as_deref(), Some("gone"));
+    assert_eq!(lines[7].code, Some(ErrorCode::LimitReached));
+    assert!(lines[2].revision < lines[3].revision && lines[2].entry_hash.is_some());
 
     let first_two = page(&bench, "?limit=2").await;
     assert_eq!((first_two.lines.len(), first_two.next_from), (2, 3));
