@@ -83,7 +83,7 @@ fn operate(world: &mut World, fake: &mut Fake, is_calm: bool) {
         fake.paused = !fake.paused;
     } else if world.chance(0.0003) {
         fake.version += 1;
-    } else if world.chance(0.0003) && world.is_up && world.now % 1_000 != 0 {
+    } else if world.chance(0.0003) && world.is_up && !world.now.is_multiple_of(1_000) {
         fake.run_now(world.wall());
     }
 }

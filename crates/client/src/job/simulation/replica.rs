@@ -116,16 +116,21 @@ impl Replica {
             Phase::Running { renew_at, .. } if renew_at <= now => self.renew(world, fake),
             Phase::Finishing { token, result } => {
                 let wall = world.wall();
-                if self.call(world, |_| fake.finish(token, result, wall)).is_some() {
-                    self.phase = Phase::Idle { wake: now };
-                }
+                let answer = self.call(world, |_| fake.finish(token, result, wall));
+                self.idle_after(answer, now);
             }
             Phase::Abandoning { request } => {
-                if self.call(world, |_| fake.abandon(request)).is_some() {
-                    self.phase = Phase::Idle { wake: now };
-                }
+                let answer = self.call(world, |_| fake.abandon(request));
+                self.idle_after(answer, now);
             }
             _ => {}
+        }
+    }
+
+    /// What was owed is done once it is answered.
+    fn idle_after(&mut self, answer: Option<()>, now: u64) {
+        if answer.is_some() {
+            self.phase = Phase::Idle { wake: now };
         }
     }
 
