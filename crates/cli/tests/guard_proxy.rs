@@ -15,7 +15,7 @@ use std::{
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
-use support::{SERENO, signal, stderr, upstream::Upstream};
+use support::{SERENO, Service, signal, stderr, upstream::Upstream};
 
 const KEY: &str = "default/lock/ledger";
 
@@ -270,6 +270,27 @@ fn one_process_has_the_memory() {
     assert!(stderr(&output).contains("another process uses the folder"), "{}", stderr(&output));
     first.kill_9();
     Proxy::start(&upstream, data.path(), &[]);
+}
+
+#[test]
+fn the_service_is_told_of_refusals() {
+    let (upstream, data) = (Upstream::start(), tempfile::tempdir().unwrap());
+    let service = Service::start(&data.path().join("service"));
+    let proxy = Proxy::start(&upstream, &data.path().join("fence"), &["--server", &service.url]);
+    assert_eq!(proxy.write("/", 7).status, 200);
+    for _ in 0..100 {
+        assert_eq!(proxy.write("/", 6).status, 412);
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    let refusals = || {
+        let audit = service.text(&["audit", "--output", "json"]);
+        audit.lines().filter(|line| line.contains("fenceRefused")).count()
+    };
+    while refusals() == 0 {
+        assert!(Instant::now() < end, "never told");
+    }
+    assert!(refusals() < 30, "a storm is a trickle there");
+    assert_eq!(service.json(&["namespace", "get", "default"])["fencingProven"], true);
 }
 
 #[test]
