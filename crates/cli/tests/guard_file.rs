@@ -1,5 +1,7 @@
 //! `sereno guard file`, as processes.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 mod support;
 
 use std::{

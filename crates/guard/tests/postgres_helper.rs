@@ -1,5 +1,7 @@
 //! The helper over `tokio-postgres`, on a real PostgreSQL: what it says is what happened.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 mod support;
 
 use sereno_guard::{

@@ -1,5 +1,7 @@
 //! Many owners at once, on a real PostgreSQL: what is left must come from a history in which tokens never went down.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 mod support;
 
 use sereno_guard::{

@@ -1,5 +1,7 @@
 //! The SQL of the fence, on a real PostgreSQL.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 mod support;
 
 use support::Database;

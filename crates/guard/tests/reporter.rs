@@ -1,5 +1,7 @@
 //! Reports, to a scripted service.
 
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 #[path = "../../client/tests/stub/mod.rs"]
 mod stub;
 

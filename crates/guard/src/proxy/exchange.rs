@@ -46,10 +46,12 @@ pub(super) struct Exchange {
     pub(super) body_max: u64,
 }
 
+type Upstream = Pin<Box<Connection<TokioIo<Wire>, RequestBody>>>;
+
 /// The upstream's side of the exchange. Nothing is sent but while this is driven, and nothing any more once it is
 /// dropped: so what is known of the last byte sent is known for good.
 struct Link {
-    connection: Option<Pin<Box<Connection<TokioIo<Wire>, RequestBody>>>>,
+    connection: Option<Upstream>,
     last_sent: LastSent,
     upstream_max: Duration,
 }
@@ -118,7 +120,9 @@ impl Exchange {
             Ok((sender, connection)) => (sender, Some(Box::pin(connection))),
             Err(error) => {
                 let _ = answer.send(Err(Problem::Unreachable(describe(&error))));
-                write.map(Write::finish);
+                if let Some(write) = write {
+                    write.finish();
+                }
                 return;
             }
         };
@@ -168,7 +172,9 @@ async fn relay(mut link: Link, body: Incoming, pieces: Sender<Piece>, mut write:
             Ok(ended) => ended,
             Err(OutOfTime) => {
                 // It counts no more, and the answer goes on for as long as it flows.
-                write.take().map(Write::finish);
+                if let Some(write) = write.take() {
+                    write.finish();
+                }
                 link.drive(passing).await
             }
         }
