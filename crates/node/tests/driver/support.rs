@@ -72,7 +72,7 @@ pub(crate) fn config() -> Config {
         min_ttl_ms: 1_000,
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
-        level_max: sereno_core::LEVEL_MAX,
+        level_max: 1,
         shared: None,
     }
 }

@@ -110,7 +110,7 @@ pub struct Args {
     pub snapshot_bytes: Option<ByteSize>,
 
     /// Understand no higher level of the log's rules, as an older version would: to rehearse a rolling upgrade, or to
-    /// be sure that nobody raises the level yet. [default: 2]
+    /// be sure that nobody raises the level yet. [default: 3]
     #[arg(long, env = "SERENO_LEVEL_MAX", value_name = "LEVEL", hide_env_values = true)]
     pub level_max: Option<u32>,
 

@@ -236,6 +236,8 @@ fn a_node_that_has_just_started_looks_at_the_others_clocks_before_it_leads() {
     let behind = shared.now.wall_us - 300_000_000;
     shared.present(1, &[("n2", behind)]);
     shared.pass(100);
+    assert!(!shared.node.is_leader(), "whoever founds a log waits for all of them");
+    shared.pass(2_000);
     assert!(!shared.node.is_leader(), "its clock is ahead");
     let why = shared.node.not_ready.clone().expect("it says why");
     assert!(why.contains("wall clock"), "{why}");
