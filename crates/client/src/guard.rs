@@ -128,15 +128,17 @@ impl Guard {
     /// [`Error::Unknown`] when no answer came within the client's call time-out. The release is still repeated in
     /// the background, and the lock ends by itself when its TTL is over.
     pub async fn release(self) -> Result<Release, Error> {
-        let inner = self.inner.clone();
-        let within = inner.core.settings.call_timeout;
-        let ownership = self.ownership.clone();
+        self.release_shared().await
+    }
+
+    /// The same for one that others may still look at: to them it is lost. Its drop finds nothing left to do.
+    pub(crate) async fn release_shared(&self) -> Result<Release, Error> {
+        let core = &self.inner.core;
+        let within = core.settings.call_timeout;
         self.give_up();
-        let answered = owed::release(&inner.core, &ownership);
-        // Its own drop finds nothing left to do.
-        drop(self);
+        let answered = owed::release(core, &self.ownership);
         let waited = async move { tokio::time::timeout(within, answered).await };
-        match inner.core.background.run(waited).await {
+        match core.background.run(waited).await {
             Some(Ok(Ok(released))) => Ok(released),
             _ => Err(Error::Unknown(format!("no answer to the release in {within:?}"))),
         }

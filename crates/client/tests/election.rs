@@ -368,14 +368,15 @@ async fn who_leads_for_ever_campaigns_again_after_a_loss() {
     let campaign = client.election("e");
     // It can be sent to another thread, as all of the library's futures.
     let leads = tokio::spawn(async move {
-        let mut terms = Vec::new();
-        let last = campaign.campaign_forever(async |leadership| {
-            let term = leadership.term().unwrap();
-            terms.push(term);
-            match terms.len() {
-                1 => std::future::pending().await,
-                2 => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(term),
+        let mut times = 0;
+        let last = campaign.campaign_forever(|leadership| {
+            times += 1;
+            async move {
+                match times {
+                    1 => std::future::pending().await,
+                    2 => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(leadership.term().unwrap()),
+                }
             }
         });
         last.await

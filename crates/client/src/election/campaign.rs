@@ -7,11 +7,11 @@ use super::{
 use crate::{
     acquire::{Acquire, Shape, Standing},
     client::{Client, Inner},
-    error::{Error, RunError},
+    error::Error,
     follow::Following,
 };
 use sereno_api::Fencing;
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{future::Future, ops::ControlFlow, sync::Arc, time::Duration};
 
 /// An election by its name, and a campaign for it that is being described; [`Campaign::campaign`] carries it out.
 ///
@@ -119,22 +119,18 @@ impl Campaign {
     ///
     /// # Errors
     /// As for [`Self::campaign`]; a campaign without bounds is only ended by a refusal.
-    pub async fn campaign_forever<T>(
-        self,
-        mut work: impl AsyncFnMut(&Leadership) -> ControlFlow<T>,
-    ) -> Result<T, Error> {
+    pub async fn campaign_forever<T, F, W>(self, mut work: F) -> Result<T, Error>
+    where
+        F: FnMut(Arc<Leadership>) -> W,
+        W: Future<Output = ControlFlow<T>>,
+    {
         loop {
-            let leadership = self.clone().campaign().await?;
-            let done = leadership.run(work(&leadership)).await;
-            match done {
-                Ok(end) => {
-                    // Where no answer comes the term ends by itself.
-                    let _ = leadership.resign().await;
-                    if let ControlFlow::Break(output) = end {
-                        return Ok(output);
-                    }
-                }
-                Err(RunError::NotBegun(_) | RunError::Lost { .. }) => {}
+            let leadership = Arc::new(self.clone().campaign().await?);
+            let Ok(end) = leadership.run(work(leadership.clone())).await else { continue };
+            // Where no answer comes the term ends by itself.
+            let _ = leadership.resign_shared().await;
+            if let ControlFlow::Break(output) = end {
+                return Ok(output);
             }
         }
     }

@@ -171,6 +171,11 @@ impl Leadership {
         self.guard.release().await
     }
 
+    /// The same for one that the work may have shared.
+    pub(super) async fn resign_shared(&self) -> Result<Release, Error> {
+        self.guard.release_shared().await
+    }
+
     /// Hands the term over to a candidate who waits. Stop the work first: from the moment of the call this leader
     /// takes the term for lost, for the other may lead already before the answer is here.
     ///
