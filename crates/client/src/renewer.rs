@@ -264,8 +264,9 @@ fn judge_one(sent: Moment, result: &RenewResult) -> Result<Term, NotRenewed> {
             Some(end) => Ok(Term { sent, expires_in: end, final_in }),
             None => Err(NotRenewed::Final),
         },
-        (false, code) => Err(loss_of(code, result.reason)
-            .map_or(NotRenewed::Undecided, NotRenewed::Lost)),
+        (false, code) => {
+            Err(loss_of(code, result.reason).map_or(NotRenewed::Undecided, NotRenewed::Lost))
+        }
     }
 }
 

@@ -67,8 +67,7 @@ pub(crate) fn verdict(
     asked: Moment,
     heard: &Heard,
 ) -> Result<Term, NotRenewed> {
-    let (sent, results) =
-        results(family, leases, asked, heard).ok_or(NotRenewed::Undecided)?;
+    let (sent, results) = results(family, leases, asked, heard).ok_or(NotRenewed::Undecided)?;
     judge(sent, leases, &results)
 }
 

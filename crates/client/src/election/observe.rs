@@ -78,7 +78,8 @@ impl Story for Observer {
 
     fn take(&mut self, sent: SentEvent) -> Option<Observed> {
         // A node that is gone on with may begin with what was told last.
-        let is_known = self.has_told && !self.has_missed && sent.id.is_some() && sent.id == self.from;
+        let is_known =
+            self.has_told && !self.has_missed && sent.id.is_some() && sent.id == self.from;
         if sent.id.is_some() {
             self.from.clone_from(&sent.id);
         }

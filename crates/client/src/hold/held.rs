@@ -35,12 +35,7 @@ struct End {
 }
 
 impl End {
-    fn new(
-        sent: Moment,
-        expires_in_ms: u64,
-        final_in_ms: Option<u64>,
-        expires_at: String,
-    ) -> Self {
+    fn new(sent: Moment, expires_in_ms: u64, final_in_ms: Option<u64>, expires_at: String) -> Self {
         let at = |ms| local_deadline(sent, Duration::from_millis(ms));
         Self { deadline: at(expires_in_ms), final_deadline: final_in_ms.map(at), expires_at }
     }
@@ -53,8 +48,7 @@ impl Held {
         sent: Moment,
         held: sereno_api::Held,
     ) -> Self {
-        let end =
-            End::new(sent, held.expires_in_ms, held.final_deadline_in_ms, held.expires_at);
+        let end = End::new(sent, held.expires_in_ms, held.final_deadline_in_ms, held.expires_at);
         let holding = Holding {
             resource: held.resource,
             fence_key: held.fence_key,
@@ -71,14 +65,8 @@ impl Held {
         }
     }
 
-    pub(super) fn all(
-        inner: Arc<Inner>,
-        namespace: String,
-        sent: Moment,
-        held: HeldAll,
-    ) -> Self {
-        let end =
-            End::new(sent, held.expires_in_ms, held.final_deadline_in_ms, held.expires_at);
+    pub(super) fn all(inner: Arc<Inner>, namespace: String, sent: Moment, held: HeldAll) -> Self {
+        let end = End::new(sent, held.expires_in_ms, held.final_deadline_in_ms, held.expires_at);
         let holding = |one: sereno_api::HeldOne| Holding {
             resource: one.resource,
             fence_key: one.fence_key,
@@ -157,8 +145,8 @@ impl Held {
         }
     }
 
-    /// Payment begins: from here on the hold has a deadline of its own, `ttl` from now, which is not renewed, and is
-    /// let go or replaced only by its fence. Of several resources each is begun after the other; the first refusal
+    /// Payment begins: from here on the hold has a deadline of its own, `ttl` from now and never nearer than the one it
+    /// had, which is not renewed, and is let go or replaced only by its fence. Of several resources each is begun after the other; the first refusal
     /// ends that, and those before it are begun.
     ///
     /// # Errors

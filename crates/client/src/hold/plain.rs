@@ -8,7 +8,9 @@ use crate::{
     plain::Query,
     transport::{Ask, escape},
 };
-use sereno_api::{ForceReleaseHoldRequest, ForceReleased, Hold, HoldExtended, HoldPage, HoldReleased};
+use sereno_api::{
+    ForceReleaseHoldRequest, ForceReleased, Hold, HoldExtended, HoldPage, HoldReleased,
+};
 use std::time::Duration;
 
 /// One hold, named by whoever acts for its owner.
