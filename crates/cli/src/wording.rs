@@ -4,10 +4,11 @@ use crate::output::human;
 use sereno_client::api::{ErrorCode, Millis, Problem};
 
 /// Fields, and the options that set them.
-const OPTIONS: [(&str, &str); 20] = [
+const OPTIONS: [(&str, &str); 21] = [
     ("leaseTtl", "--ttl"),
     ("waitTimeout", "--wait"),
     ("maxHold", "--max-hold"),
+    ("maxRun", "--max-run"),
     ("minTtl", "--min-ttl"),
     ("defaultTtl", "--default-ttl"),
     ("maxTtl", "--max-ttl"),
@@ -28,7 +29,7 @@ const OPTIONS: [(&str, &str); 20] = [
 ];
 
 /// Words that mean an option only where they name the field that is wrong; else they are plain words.
-const FIELDS: [(&str, &str); 15] = [
+const FIELDS: [(&str, &str); 20] = [
     ("fencing", "--fencing"),
     ("owner", "--owner"),
     ("labels", "--label"),
@@ -36,6 +37,11 @@ const FIELDS: [(&str, &str); 15] = [
     ("reason", "--reason"),
     ("floor", "--set"),
     ("resource", "the name"),
+    ("job", "the name"),
+    ("schedule", "--schedule"),
+    ("zone", "--tz"),
+    ("retries", "--retries"),
+    ("slot", "--slot"),
     ("election", "the name"),
     ("candidate", "--candidate"),
     ("value", "--value"),

@@ -148,10 +148,11 @@ impl Core {
         ask: impl Fn(Option<u64>) -> Ask,
         within: Duration,
     ) -> Result<T, Error> {
-        decode(&self.until_done(ask, within).await?)
+        decode(&self.call_for_answer(ask, within).await?)
     }
 
-    async fn until_done(
+    /// The same, with the moment at which the call that was answered was sent.
+    pub(crate) async fn call_for_answer(
         &self,
         ask: impl Fn(Option<u64>) -> Ask,
         within: Duration,
@@ -196,7 +197,7 @@ impl Core {
     ) -> Result<(Moment, T), Error> {
         let core = self.clone();
         let call = async move {
-            let answer = core.until_done(ask, within).await?;
+            let answer = core.call_for_answer(ask, within).await?;
             Ok((answer.sent, decode(&answer)?))
         };
         self.background.run(call).await.unwrap_or_else(|| Err(stopped()))

@@ -59,6 +59,7 @@ mod error;
 mod follow;
 mod guard;
 mod hold;
+mod job;
 mod lease;
 mod many;
 mod owed;
@@ -80,12 +81,15 @@ pub use hold::{
     Held, HoldError, HoldLimit, HoldName, LimitKind, ListHolds, OnUnavailable, PlaceHold,
     PlaceHoldOr, Protection, Taken,
 };
+pub use job::{Attempt, Job, JobDefinition, JobNews, JobRunner, ListJobs, OnLoss, RunGrant};
 pub use lease::{GuardState, Loss};
 pub use many::ManyGuard;
 pub use owed::Release;
 pub use plain::ListLocks;
 /// The wire types that answers are made of.
 pub use sereno_api as api;
+/// Cron expressions in time zones, and how slots are written.
+pub use sereno_schedule as schedule;
 pub use watch::{Watch, WatchFilter, WatchItem};
 
 /// Compiles what the pages for users say.
@@ -93,6 +97,8 @@ pub use watch::{Watch, WatchFilter, WatchItem};
 mod pages {
     #[doc = include_str!("../../../docs/sdk.md")]
     struct Sdk;
+    #[doc = include_str!("../../../docs/jobs.md")]
+    struct Jobs;
     #[doc = include_str!("../../../docs/elections.md")]
     struct Elections;
     #[doc = include_str!("../../../docs/holds.md")]

@@ -8,12 +8,7 @@ use crate::{
     elections::HINTS,
     exit,
     failure::Failure,
-    lock::{
-        self,
-        signals::Signals,
-        supervise::{self, Ended, Tenure},
-        timetable::Margins,
-    },
+    lock::{self, Ended, Margins, Signals, Terms, Words, supervise},
     output::note,
 };
 use sereno_client::{Campaign, Client, Leadership, Release, Standing};
@@ -103,8 +98,15 @@ async fn lead_and_run(
     args: &ElectArgs,
     signals: &mut Signals,
 ) -> Result<Ended, Failure> {
-    let margins = Margins::new(leadership.remaining(), args.grace);
-    let ended = supervise::run(&tenure(&leadership), &args.command, margins, signals).await;
+    let terms = Terms {
+        status: leadership.guard().watch(),
+        margins: Margins::new(leadership.remaining(), args.grace),
+        variables: variables(&leadership),
+        words: Words { what: "the term", longest: "the longest term" },
+        keep: false,
+        interactive: true,
+    };
+    let ended = supervise::run(terms, &args.command, signals).await;
     match &ended {
         // The service did not answer, or has said that it is over: do not make anybody wait for another answer.
         Ok(Ended::Stopped(_)) => drop(leadership),
@@ -114,16 +116,15 @@ async fn lead_and_run(
     ended
 }
 
-fn tenure(leadership: &Leadership) -> Tenure<'_> {
+fn variables(leadership: &Leadership) -> Vec<(&'static str, String)> {
     let holding = &leadership.grant().holdings[0];
     let term = holding.fencing_token.to_string();
-    let variables = vec![
+    vec![
         ("SERENO_TERM", term.clone()),
         ("SERENO_TOKEN", term),
         ("SERENO_ELECTION", holding.resource.clone()),
         ("SERENO_FENCE_KEY", holding.fence_key.clone()),
-    ];
-    Tenure { guard: leadership.guard(), called: "term", variables }
+    ]
 }
 
 async fn resign(leadership: Leadership) {

@@ -15,6 +15,9 @@ mod watchdog;
 
 pub(crate) use args::{FencingArg, LockArgs};
 pub(crate) use launch::wait_and_become;
+pub(crate) use signals::Signals;
+pub(crate) use supervise::{Ended, Terms, Words, run as run_under_lease, settle};
+pub(crate) use timetable::Margins;
 pub(crate) use watchdog::run as run_watchdog;
 
 use crate::{exit, failure::Failure, output::note, pause};
@@ -23,10 +26,8 @@ use sereno_client::{
     Client, Error, Guard, Loss, Moment, Release,
     api::{ErrorCode, Millis},
 };
-use signals::Signals;
 use std::time::Duration;
-use supervise::{Ended, Held, Tenure};
-use timetable::Margins;
+use supervise::Held;
 
 /// How long plain calls and the release are tried: nobody should wait long for a command that is done.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -130,8 +131,15 @@ async fn hold_and_run(
 ) -> Result<u8, Failure> {
     let begun = Moment::now();
     // Of the lease as it is: a short longest hold cuts it.
-    let margins = Margins::new(guard.remaining(), args.grace);
-    let ended = supervise::run(&tenure(&guard), &args.command, margins, signals).await;
+    let terms = Terms {
+        status: guard.watch(),
+        margins: Margins::new(guard.remaining(), args.grace),
+        variables: variables(&guard),
+        words: Words { what: "the lock", longest: "the longest hold" },
+        keep: false,
+        interactive: true,
+    };
+    let ended = supervise::run(terms, &args.command, signals).await;
     let mut held = Held::Enough;
     if let (Ok(Ended::Itself(_)), Some(at_least)) = (&ended, args.hold_at_least) {
         let left = at_least.saturating_sub(Moment::now().since(begun));
@@ -154,14 +162,13 @@ async fn hold_and_run(
     }
 }
 
-fn tenure(guard: &Guard) -> Tenure<'_> {
+fn variables(guard: &Guard) -> Vec<(&'static str, String)> {
     let holding = &guard.grant().holdings[0];
-    let variables = vec![
+    vec![
         ("SERENO_TOKEN", holding.fencing_token.to_string()),
         ("SERENO_RESOURCE", holding.resource.clone()),
         ("SERENO_FENCE_KEY", holding.fence_key.clone()),
-    ];
-    Tenure { guard, called: "lock", variables }
+    ]
 }
 
 /// The command is done, so its exit code stays; but somebody counts on the time.

@@ -19,10 +19,12 @@ pub enum Standing {
     },
 }
 
+type Tell = Arc<dyn Fn(&Standing) + Send + Sync>;
+
 /// Tells of each change, on the client's thread.
 #[derive(Clone, Default)]
 pub(super) struct Teller {
-    tell: Option<Arc<dyn Fn(&Standing) + Send + Sync>>,
+    tell: Option<Tell>,
     last: Option<Standing>,
     /// Attempts in a row that were not answered.
     unanswered: usize,

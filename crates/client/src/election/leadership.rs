@@ -30,6 +30,7 @@ pub struct Leadership {
 
 /// What became of a hand-off.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // One in a term.
 pub enum Handoff {
     /// The named candidate leads.
     Done {
