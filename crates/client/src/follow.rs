@@ -91,20 +91,20 @@ struct Follower<S: Story> {
 impl<S: Story> Follower<S> {
     async fn follow(&mut self) -> Result<(), Stop> {
         let servers = self.core.transport.len();
-        let mut failures = 0;
+        let (mut failures, mut tried) = (0, 0);
         loop {
             let server = self.core.transport.current();
             match self.open(server).await? {
                 Opened::Stream(response) => {
-                    failures = 0;
+                    (failures, tried) = (0, 0);
                     self.is_silent = false;
                     self.read(response).await?;
                 }
                 Opened::GoOn => self.core.transport.move_on(server),
                 Opened::NotNow(why) => {
                     self.core.transport.move_on(server);
-                    let tried = usize::try_from(failures).unwrap_or(usize::MAX).saturating_add(1);
-                    if tried >= servers && !std::mem::replace(&mut self.is_silent, true) {
+                    tried = servers.min(tried + 1);
+                    if tried == servers && !std::mem::replace(&mut self.is_silent, true) {
                         let item = self.story.silent(&why);
                         self.say(item).await?;
                     }

@@ -143,7 +143,7 @@ async fn a_hold_is_one_owners_until_it_ends() {
     let HoldError::Taken(taken) = place("cart-8").hold().await.unwrap_err() else { panic!() };
     assert_eq!(taken.holder.unwrap().owner, "cart-7");
     assert!(taken.frees_in.unwrap() <= secs(2));
-    held.renew(Some(secs(60))).await.unwrap();
+    held.renew(Some(secs(3))).await.unwrap();
     held.begin(secs(2)).await.unwrap();
     assert!(held.is_begun());
     // It ends by itself, and its local deadline comes first.

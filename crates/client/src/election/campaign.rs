@@ -108,8 +108,8 @@ impl Campaign {
     ///
     /// # Errors
     /// [`Error::Refused`] with `LOCKED` or `WAIT_TIMEOUT` where somebody else leads and the wait is bounded
-    /// ([`Error::is_locked`]), or with another code where a rule forbids it; [`Error::Unavailable`] and
-    /// [`Error::Unknown`] when the time-out is over.
+    /// ([`Error::is_locked`]), also where another campaign of the same name took its place (reason `replaced`); or with
+    /// another code where a rule forbids it; [`Error::Unavailable`] and [`Error::Unknown`] when the time-out is over.
     pub async fn campaign(self) -> Result<Leadership, Error> {
         self.acquire.acquire().await.map(Leadership::new)
     }

@@ -145,9 +145,9 @@ impl Held {
         }
     }
 
-    /// Payment begins: from here on the hold has a deadline of its own, `ttl` from now, which is not renewed, and is
-    /// let go or replaced only by its fence. Of several resources each is begun after the other; the first refusal
-    /// ends that, and those before it are begun.
+    /// Payment begins: from here on the hold has a deadline of its own, `ttl` from now and never nearer than the one it
+    /// had, which is not renewed, and is let go or replaced only by its fence. Of several resources each is begun after
+    /// the other; the first refusal ends that, and those before it are begun.
     ///
     /// # Errors
     /// [`HoldError::Over`] where it is not this owner's any more: do not take the money.
