@@ -11,9 +11,7 @@ use crate::{
     event::EventKind,
     ids::{ClusterTime, ObjectId},
     names::{Caller, Reason, ResourceName},
-    outcome::{
-        self, Code, Detail, Done, Elected, End, Refusal, RunClaimed, WaitEnd, Waiting,
-    },
+    outcome::{self, Code, Detail, Done, Elected, End, Refusal, RunClaimed, WaitEnd, Waiting},
     planted::{self, Planted},
 };
 
@@ -164,7 +162,8 @@ impl State {
                 Done::Held(outcome::Held { grant, owner: claim.owner.clone(), yours: false, begun })
             }
             Face::Run { job, slot } => {
-                let attempt = self.namespaces[claim.namespace as usize].jobs[job].runs[slot].attempt;
+                let attempt =
+                    self.namespaces[claim.namespace as usize].jobs[job].runs[slot].attempt;
                 Done::RunClaimed(RunClaimed { grant, slot: *slot, attempt })
             }
         }
@@ -213,10 +212,9 @@ impl State {
         let (name, token) = (holding.resource.clone(), holding.token);
         if claim.spent.is_none() {
             claim.spent = Some(end);
-            for &record in [&claim.record].into_iter().chain(&claim.repeats) {
-                self.memory.spent(record, self.revision);
-            }
+            self.memory.spent(claim.record, self.revision);
         }
+        self.end_repeats(&mut claim, end);
 
         let family = claim.family();
         let space = self.namespaces[namespace_id as usize].space_mut(family);
