@@ -122,6 +122,8 @@ pub struct Config {
     pub copies: u64,
     /// Requests, in a thousand, that are for several locks at once.
     pub alls: u64,
+    /// Asks, in a thousand, that are for terms, holds and runs.
+    pub faces: u64,
     /// Whether an operator raises the floor of tokens. Not where the log is replaced: such a floor is no wall clock's.
     pub raises_floor: bool,
     /// Whether nodes begin with an older program, and are upgraded one after the other.
@@ -170,6 +172,7 @@ impl Config {
             faults: faults(&mut random, is_embedded, is_replaced),
             copies: if is_long { 120 } else { [0, 30, 120][random.below(3)] },
             alls: [0, 100, 400][random.below(3)],
+            faces: [0, 350, 750][random.below(3)],
             raises_floor: !is_replaced,
             is_upgraded: random.in_1000(300),
             has_crowd: random.in_1000(150),

@@ -52,6 +52,17 @@ fn seeds(bug: Planted) -> u64 {
         Planted::FenceIgnored => 20,
         Planted::LevelsMixed => 50,
         Planted::LevelNotChecked => 50,
+        Planted::HandOffOfAnother => 200,
+        Planted::ReplacedCampaignWaits => 200,
+        Planted::HoldFenceIgnored => 200,
+        Planted::BegunEndsWithoutFence => 200,
+        Planted::YoursForgotten => 200,
+        Planted::CoolDownIgnored => 200,
+        Planted::FinishedRunsAgain => 200,
+        Planted::RetriesIgnored => 200,
+        Planted::AbandonedAttemptCounts => 200,
+        Planted::AbandonGivesBackTwice => 200,
+        Planted::FinishOfAnother => 200,
     }
 }
 

@@ -93,6 +93,7 @@ impl World {
             self.run_until(end);
         }
         self.check_ready();
+        self.truth.checks.of_log.slots.check_asked(&self.truth.state);
     }
 
     /// A standby's wall clock runs minutes ahead, and all nodes have time to see it.
