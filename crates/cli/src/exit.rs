@@ -11,6 +11,13 @@ pub(crate) const UNREACHABLE: u8 = 3;
 /// `doctor`: it could not be examined, so nothing is known about it.
 pub(crate) const NOT_EXAMINED: u8 = 4;
 
+/// `guard file`: a newer token was shown.
+pub(crate) const FENCED: u8 = 117;
+/// `guard file`: an earlier command still works there.
+pub(crate) const GUARD_BUSY: u8 = 118;
+/// `guard file`: the fence could not be read or written.
+pub(crate) const GUARD_FAILED: u8 = 119;
+
 /// `lock`: somebody else has it, at once or still when the wait was over.
 pub(crate) const NOT_ACQUIRED: u8 = 120;
 /// `lock --skip-if-held`: somebody else has it, so there is nothing to do.

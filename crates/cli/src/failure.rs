@@ -47,6 +47,15 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// The same in a family where other things help than with locks.
+    pub(crate) fn hints(self, hints: &[(ErrorCode, &'static str)]) -> Self {
+        let code = self.problem.as_ref().map(|problem| problem.code);
+        match hints.iter().find(|(of, _)| Some(*of) == code) {
+            Some((_, hint)) => self.hint(*hint),
+            None => self,
+        }
+    }
+
     pub(crate) fn exit(self, exit: u8) -> Self {
         Self { exit, ..self }
     }

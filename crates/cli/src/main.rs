@@ -9,8 +9,15 @@ mod cluster;
 mod completions;
 mod connect;
 mod demo;
+mod elect;
+mod elections;
 mod exit;
 mod failure;
+mod guard;
+mod hold;
+mod holds;
+mod job;
+mod jobs;
 mod lock;
 mod locks;
 mod namespace;
@@ -54,7 +61,15 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => serve::run(*args),
         Command::Lock(args) => on_runtime(lock::run(*args)),
         Command::Locks(args) => on_runtime(locks::run(args)),
+        Command::Job(args) => on_runtime(job::run(*args)),
+        Command::Jobs(args) => on_runtime(jobs::run(args)),
+        Command::Elect(args) => on_runtime(elect::run(*args)),
+        Command::Elections(args) => on_runtime(elections::run(args)),
+        Command::Hold(args) => on_runtime(hold::run(args)),
+        Command::Holds(args) => on_runtime(holds::run(args)),
         Command::Namespace(args) => on_runtime(namespace::run(args)),
+        Command::Guard(args) => on_runtime(guard::run(args)),
+        Command::GuardProxy(args) => guard::run_proxy(*args),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Status(args) => on_runtime(status::run(args)),
         Command::Backup(args) => offline::backup(&args),

@@ -1,6 +1,6 @@
 //! How values are written on the command line.
 
-use sereno_client::api::Millis;
+use sereno_client::{api::Millis, schedule::instant};
 use sereno_core::{limits, names};
 use std::time::Duration;
 
@@ -37,6 +37,27 @@ pub(crate) fn whole(text: &str) -> Result<u64, String> {
 /// A name of a lock. The service has the same rule; here it is told without one.
 pub(crate) fn resource(text: &str) -> Result<String, String> {
     names::ResourceName::new(text).map(|_| text.into())
+}
+
+/// A name of a job: like a lock's, and shorter, for its runs have keys of their own.
+pub(crate) fn job(text: &str) -> Result<String, String> {
+    const BYTES_MAX: usize = 200;
+    match text.len() > BYTES_MAX {
+        true => Err(format!("is {} bytes long: {BYTES_MAX} are the most", text.len())),
+        false => resource(text),
+    }
+}
+
+/// How often a run may be tried again.
+pub(crate) fn retries(text: &str) -> Result<u32, String> {
+    let number = number(0, 100)(text)?;
+    u32::try_from(number).map_err(|error| error.to_string())
+}
+
+/// A slot: an instant, which is written in UTC from here on.
+pub(crate) fn slot(text: &str) -> Result<String, String> {
+    let wrong = || "must be an instant such as 2026-03-29T01:00:00Z, with at most milliseconds";
+    instant::parse(text).map(instant::format).ok_or_else(|| wrong().into())
 }
 
 /// A name of a namespace.
@@ -109,6 +130,19 @@ mod tests {
         assert!(resource("orders/42").is_ok());
         assert!(resource("a b").unwrap_err().contains("' '"));
         assert!(namespace("Pay Ments").unwrap_err().contains("'P'"));
+    }
+
+    #[test]
+    fn slots_are_instants_in_utc() {
+        assert_eq!(slot("2026-03-29T03:00:00+02:00").as_deref(), Ok("2026-03-29T01:00:00Z"));
+        assert!(slot("tomorrow").unwrap_err().contains("instant"));
+    }
+
+    #[test]
+    fn names_of_jobs_are_shorter() {
+        assert!(job(&"a".repeat(200)).is_ok());
+        assert!(job(&"a".repeat(201)).unwrap_err().contains("200"));
+        assert!(retries("101").unwrap_err().contains("0 to 100"));
     }
 
     #[test]

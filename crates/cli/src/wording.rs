@@ -4,10 +4,11 @@ use crate::output::human;
 use sereno_client::api::{ErrorCode, Millis, Problem};
 
 /// Fields, and the options that set them.
-const OPTIONS: [(&str, &str); 18] = [
+const OPTIONS: [(&str, &str); 21] = [
     ("leaseTtl", "--ttl"),
     ("waitTimeout", "--wait"),
     ("maxHold", "--max-hold"),
+    ("maxRun", "--max-run"),
     ("minTtl", "--min-ttl"),
     ("defaultTtl", "--default-ttl"),
     ("maxTtl", "--max-ttl"),
@@ -16,6 +17,8 @@ const OPTIONS: [(&str, &str); 18] = [
     ("maxLeases", "--max-leases"),
     ("maxWaiters", "--max-waiters"),
     ("requestsPerSecond", "--requests-per-second"),
+    ("holdsPerOwner", "--holds-per-owner"),
+    ("holdCooldown", "--hold-cooldown"),
     ("replyMemory.refusals", "--remember-refusals"),
     ("replyMemory.endings", "--remember-endings"),
     ("replyMemory.records", "--remember-records"),
@@ -26,7 +29,7 @@ const OPTIONS: [(&str, &str); 18] = [
 ];
 
 /// Words that mean an option only where they name the field that is wrong; else they are plain words.
-const FIELDS: [(&str, &str); 7] = [
+const FIELDS: [(&str, &str); 20] = [
     ("fencing", "--fencing"),
     ("owner", "--owner"),
     ("labels", "--label"),
@@ -34,6 +37,19 @@ const FIELDS: [(&str, &str); 7] = [
     ("reason", "--reason"),
     ("floor", "--set"),
     ("resource", "the name"),
+    ("job", "the name"),
+    ("schedule", "--schedule"),
+    ("zone", "--tz"),
+    ("retries", "--retries"),
+    ("slot", "--slot"),
+    ("election", "the name"),
+    ("candidate", "--candidate"),
+    ("value", "--value"),
+    ("term", "--term"),
+    ("to", "the candidate"),
+    ("ttl", "--ttl"),
+    ("fence", "--fence"),
+    ("replaces", "--replaces"),
 ];
 
 /// A duration as it is given on the command line.

@@ -52,12 +52,18 @@ fn dependencies_point_one_way() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("sereno-core", &[] as &[_]),
         ("sereno-etcd-dev", &[]),
+        ("sereno-guard", &["sereno-client"]),
+        ("sereno-postgres-dev", &["sereno-etcd-dev"]),
         ("sereno-log", &["sereno-core"]),
         ("sereno-node", &["sereno-core", "sereno-log"]),
         ("sereno-sim", &["sereno-core", "sereno-log", "sereno-node"]),
         ("sereno-api", &[]),
-        ("sereno-client", &["sereno-api"]),
-        ("sereno-server", &["sereno-api", "sereno-core", "sereno-log", "sereno-node"]),
+        ("sereno-schedule", &[]),
+        ("sereno-client", &["sereno-api", "sereno-schedule"]),
+        (
+            "sereno-server",
+            &["sereno-api", "sereno-core", "sereno-log", "sereno-node", "sereno-schedule"],
+        ),
     ]);
     let dependencies = dependencies();
     for (name, allowed) in allowed {
@@ -71,13 +77,14 @@ fn dependencies_point_one_way() {
 #[test]
 fn only_their_own_crates_know_the_world() {
     // Who may name what: the runtime, JSON, the web, the engines.
-    let only: [(&str, &[&str]); 10] = [
+    let only: [(&str, &[&str]); 11] = [
         (
             "serde_json",
             &[
                 "sereno-api",
                 "sereno-server",
                 "sereno-client",
+                "sereno-guard",
                 "sereno-cli",
                 "sereno-bench",
                 "sereno-chaos",
@@ -95,9 +102,10 @@ fn only_their_own_crates_know_the_world() {
             ],
         ),
         ("axum", &["sereno-server"]),
-        ("hyper", &["sereno-server", "sereno-client", "sereno-bench"]),
+        ("hyper", &["sereno-server", "sereno-client", "sereno-guard", "sereno-bench"]),
         ("reqwest", &["sereno-client", "sereno-chaos"]),
-        ("rusqlite", &["sereno-log"]),
+        ("rusqlite", &["sereno-log", "sereno-guard"]),
+        ("tokio-postgres", &["sereno-guard"]),
         ("etcd-client", &["sereno-log", "sereno-bench"]),
         ("tonic", &["sereno-log"]),
         (
@@ -114,13 +122,37 @@ fn only_their_own_crates_know_the_world() {
         ),
         ("clap", &["sereno-server", "sereno-cli", "sereno-bench", "sereno-chaos"]),
     ];
-    for (name, dependencies) in dependencies() {
+    let ours = dependencies().into_iter().filter(|(name, _)| !is_example(name));
+    for (name, dependencies) in ours {
         for (library, allowed) in only {
             let knows = dependencies.contains(library);
             assert!(!knows || allowed.contains(&name.as_str()), "{name} must not know {library}");
         }
         let pure = name == "sereno-core";
         assert!(!(pure && dependencies.contains("tokio")), "core knows no runtime");
+    }
+}
+
+/// They stand for programs of users.
+fn is_example(name: &str) -> bool {
+    name.starts_with("example-")
+}
+
+#[test]
+fn examples_are_users() {
+    // `example-stage` is what their tests stand on.
+    let may = ["sereno-client", "sereno-guard"];
+    for (name, dependencies) in
+        dependencies().into_iter().filter(|(name, _)| name != "example-stage")
+    {
+        let ours = dependencies.iter().filter(|other| other.starts_with("sereno-"));
+        for other in ours.filter(|_| is_example(&name)) {
+            assert!(may.contains(&other.as_str()), "{name} must not depend on {other}");
+        }
+        assert!(
+            !dependencies.iter().any(|other| is_example(other)),
+            "{name} depends on an example"
+        );
     }
 }
 

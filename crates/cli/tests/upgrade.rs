@@ -17,10 +17,10 @@ use support::{
 const OLD: [&str; 2] = ["--level-max", "1"];
 
 fn raise(url: &str) -> std::process::Output {
-    sereno(&["raise-level", "--to", "2", "--server", url])
+    sereno(&["raise-level", "--to", "3", "--server", url])
 }
 
-/// Sets a floor that changes nothing: level 1 tells of it in every node's audit trail, level 2 does not.
+/// Sets a floor that changes nothing: level 1 tells of it in every node's audit trail, the later ones do not.
 fn is_told_of_no_floor(urls: &[String]) -> bool {
     let told = |url: &String| {
         let trail = stdout(&sereno(&["audit", "--output", "json", "--server", url]));
@@ -55,18 +55,18 @@ fn a_level_is_raised_once_all_understand_it() {
         zones.stop_node(zone);
         zones.start_node_at(zone, &urls[zone]);
         wait_until(&urls[zone], "the new version serves", |it| {
-            it["ready"] == true && it["levelMax"] == 2 && it["level"] == 1
+            it["ready"] == true && it["levelMax"] == 3 && it["level"] == 1
         });
         load.goes_on();
     }
     let all_new =
-        |it: &Value| it["peers"].as_array().unwrap().iter().all(|peer| peer["levelMax"] == 2);
+        |it: &Value| it["peers"].as_array().unwrap().iter().all(|peer| peer["levelMax"] == 3);
     urls.iter().for_each(|url| {
         wait_until(url, "every node knows that all are new", all_new);
     });
-    assert_eq!(stdout(&raise(&urls[0])), "level 2 is in force\n");
+    assert_eq!(stdout(&raise(&urls[0])), "level 3 is in force\n");
     for url in &urls {
-        wait_until(url, "every node goes by the new level", |it| it["level"] == 2);
+        wait_until(url, "every node goes by the new level", |it| it["level"] == 3);
     }
     assert!(!is_told_of_no_floor(&urls));
     load.goes_on();
@@ -76,7 +76,7 @@ fn a_level_is_raised_once_all_understand_it() {
     let mut old = zones.node_command(2, "127.0.0.1:0");
     let ended = old.args(OLD).stderr(Stdio::piped()).output().unwrap();
     assert!(!ended.status.success());
-    assert!(stderr(&ended).contains("level 2") && stderr(&ended).contains("upgrade"), "{ended:?}");
+    assert!(stderr(&ended).contains("level 3") && stderr(&ended).contains("upgrade"), "{ended:?}");
     zones.start_node_at(2, &urls[2]);
     load.goes_on();
     assert!(load.check() > 20);

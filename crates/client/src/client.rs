@@ -6,6 +6,7 @@ use crate::{
     clock::Moment,
     core::{Core, Settings},
     error::Error,
+    job::Job,
     many::{ManyGuard, in_order},
     owed, renewer,
     transport::Transport,
@@ -96,6 +97,11 @@ impl Client {
         };
         let template = describe(self.lock(first.clone()));
         ManyGuard::acquire(template, resources).await
+    }
+
+    /// Describes a scheduled job that this process takes part in, as one of its replicas.
+    pub fn job(&self, name: impl Into<String>) -> Job {
+        Job::new(self.inner.clone(), name.into())
     }
 
     /// Waits until everything owed to the service is answered: the releases of dropped and lost guards, the abandons

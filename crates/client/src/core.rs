@@ -148,6 +148,15 @@ impl Core {
         ask: impl Fn(Option<u64>) -> Ask,
         within: Duration,
     ) -> Result<T, Error> {
+        decode(&self.call_for_answer(ask, within).await?)
+    }
+
+    /// The same, with the moment at which the call that was answered was sent.
+    pub(crate) async fn call_for_answer(
+        &self,
+        ask: impl Fn(Option<u64>) -> Ask,
+        within: Duration,
+    ) -> Result<Answer, Error> {
         let until = Moment::now().plus(within);
         // One address that is silent leaves time for the others.
         let servers = u32::try_from(self.transport.len()).unwrap_or(u32::MAX).max(1);
@@ -159,7 +168,7 @@ impl Core {
             let ask = ask(self.born_at());
             let changes = ask.method != Method::GET;
             let why = match self.attempt(&ask, left.min(longest)).await {
-                Heard::Done(answer) => return decode(&answer),
+                Heard::Done(answer) => return Ok(answer),
                 Heard::Problem(problem) if problem.retry_with == Some(RetryWith::SameRequestId) => {
                     maybe_done |= changes && problem.outcome == Outcome::Unknown;
                     format!("{}: {}", problem.code, problem.detail)
@@ -180,6 +189,20 @@ impl Core {
         }
     }
 
+    /// The same on the background thread, with the moment at which the call was sent that was answered.
+    pub(crate) async fn run_timed_call<T: DeserializeOwned + Send + 'static>(
+        self: &std::sync::Arc<Self>,
+        ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
+        within: Duration,
+    ) -> Result<(Moment, T), Error> {
+        let core = self.clone();
+        let call = async move {
+            let answer = core.call_for_answer(ask, within).await?;
+            Ok((answer.sent, decode(&answer)?))
+        };
+        self.background.run(call).await.unwrap_or_else(|| Err(stopped()))
+    }
+
     /// The same with the client's own time-out, on the background thread.
     pub(crate) async fn run_call<T: DeserializeOwned + Send + 'static>(
         self: &std::sync::Arc<Self>,
@@ -189,8 +212,13 @@ impl Core {
         self.background
             .run(async move { core.call(ask, core.settings.call_timeout).await })
             .await
-            .unwrap_or_else(|| Err(Error::Unknown("the client's thread has stopped".into())))
+            .unwrap_or_else(|| Err(stopped()))
     }
+}
+
+/// Only a panic could do it.
+pub(crate) fn stopped() -> Error {
+    Error::Unknown("the client's thread has stopped".into())
 }
 
 /// Every address is tried once without a pause.

@@ -16,7 +16,7 @@ pub enum Error {
     /// The call may have been carried out; no answer told. Of an acquire: it is being abandoned in the background.
     #[error("the outcome is unknown: {0}")]
     Unknown(String),
-    /// The lock was granted, and lost before it could be handed out.
+    /// It was granted, and lost before it could be handed out.
     #[error("granted and lost again: {0}")]
     Lost(Loss),
     /// The arguments make no sense; nothing was sent.
@@ -33,7 +33,7 @@ impl Error {
         }
     }
 
-    /// Somebody else has the lock: at once, or still when the wait was over.
+    /// Somebody else has the lock, or leads: at once, or still when the wait was over.
     pub fn is_locked(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::Locked | ErrorCode::WaitTimeout))
     }
@@ -43,10 +43,10 @@ impl Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotHeld {
     /// A renewal is overdue: begin nothing new.
-    #[error("the lock is at risk: a renewal is overdue")]
+    #[error("at risk: a renewal is overdue")]
     AtRisk,
     /// Stop.
-    #[error("the lock is lost: {0}")]
+    #[error("lost: {0}")]
     Lost(Loss),
 }
 
@@ -56,12 +56,12 @@ pub enum RunError<T> {
     /// The work was not begun.
     #[error("the work was not begun: {0}")]
     NotBegun(NotHeld),
-    /// The lock was lost under the work, and the work was stopped: its future was dropped where it stood.
-    #[error("the work was stopped, for the lock was lost: {loss}")]
+    /// The lock or the term was lost under the work, and the work was stopped: its future was dropped where it stood.
+    #[error("the work was stopped: {loss}")]
     Lost {
         /// Why.
         loss: Loss,
-        /// The output, if the work came to its end just when the lock was lost. It was not protected to its end.
+        /// The output, if the work came to its end just then. It was not protected to its end.
         finished: Option<T>,
     },
 }

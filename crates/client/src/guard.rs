@@ -5,11 +5,13 @@ use crate::{
     cell::{Cell, GuardStatus},
     client::Inner,
     clock::Moment,
+    core::Core,
     error::{Error, NotHeld, RunError},
-    lease::{GuardState, Lease, Loss},
+    lease::{GuardState, Lease, Loss, NotRenewed},
     owed::{self, Release},
-    renewer::{Ownership, OwnershipId, roll},
+    renewer::{Ownership, OwnershipId, loss_of, roll},
 };
+use sereno_api::Problem;
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -28,10 +30,16 @@ pub struct Guard {
 
 impl Guard {
     pub(crate) fn new(inner: Arc<Inner>, grant: Grant) -> Self {
+        let lease = Lease::new(grant.term, roll());
+        Self::with_lease(inner, grant, lease)
+    }
+
+    fn with_lease(inner: Arc<Inner>, grant: Grant, lease: Lease) -> Self {
         let ownership = Arc::new(Ownership {
+            family: grant.family,
             namespace: grant.namespace.clone(),
             leases: grant.leases(),
-            cell: Cell::new(Lease::new(grant.term, roll())),
+            cell: Cell::new(lease),
         });
         let id = inner.core.renewer.add(ownership.clone());
         Self { inner, ownership, grant, id }
@@ -120,18 +128,54 @@ impl Guard {
     /// [`Error::Unknown`] when no answer came within the client's call time-out. The release is still repeated in
     /// the background, and the lock ends by itself when its TTL is over.
     pub async fn release(self) -> Result<Release, Error> {
-        let inner = self.inner.clone();
-        let within = inner.core.settings.call_timeout;
-        let ownership = self.ownership.clone();
+        self.release_shared().await
+    }
+
+    /// The same for one that others may still look at: to them it is lost. Its drop finds nothing left to do.
+    pub(crate) async fn release_shared(&self) -> Result<Release, Error> {
+        let core = &self.inner.core;
+        let within = core.settings.call_timeout;
         self.give_up();
-        let answered = owed::release(&inner.core, &ownership);
-        // Its own drop finds nothing left to do.
-        drop(self);
+        let answered = owed::release(core, &self.ownership);
         let waited = async move { tokio::time::timeout(within, answered).await };
-        match inner.core.background.run(waited).await {
+        match core.background.run(waited).await {
             Some(Ok(Ok(released))) => Ok(released),
             _ => Err(Error::Unknown(format!("no answer to the release in {within:?}"))),
         }
+    }
+
+    /// Ends it here and not at the service, for a call that may let somebody else in. `None`: it is lost already.
+    pub(crate) fn step_aside(&self) -> Option<Lease> {
+        let now = Moment::now();
+        let lease = self.ownership.cell.with(now, |lease| {
+            let is_lost = matches!(lease.state(now), GuardState::Lost(_));
+            (!is_lost).then(|| lease.clone())
+        })?;
+        self.give_up().then_some(lease)
+    }
+
+    /// A guard of the same grant again, after a call that has let nobody in.
+    pub(crate) fn step_back(&self, lease: Lease) -> Self {
+        Self::with_lease(self.inner.clone(), self.grant.clone(), lease)
+    }
+
+    /// Releases in the background what it has stepped aside from.
+    pub(crate) fn let_go(&self) {
+        drop(owed::release(&self.inner.core, &self.ownership));
+    }
+
+    /// Another call was refused: if that says that it is over, it is lost.
+    pub(crate) fn heed(&self, problem: &Problem) {
+        if let Some(loss) = loss_of(Some(problem.code), problem.reason) {
+            let now = Moment::now();
+            let lost = NotRenewed::Lost(loss);
+            self.ownership.cell.with(now, |lease| lease.not_renewed(lost, now, roll()));
+            self.inner.core.renewer.look();
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.inner.core
     }
 
     /// Takes it out of the renewer. `true`: its release is up to the caller.

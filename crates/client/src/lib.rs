@@ -37,6 +37,11 @@
 //! No client can stop a write that is already under way. That is what the token is for, and the operation behind the
 //! lock still has to be idempotent. See `docs/sdk.md`.
 //!
+//! # Elections and holds
+//!
+//! [`Client::election`] → [`Campaign`] → [`Leadership`]: a guard of a term, with the same promise. [`Client::hold`] →
+//! [`PlaceHold`] → [`Held`]: a promise to a customer, which is neither renewed nor released by itself.
+//!
 //! # Layout
 //!
 //! [`Client`] → [`Acquire`] → [`Guard`]. A client has a thread of its own, on which one task renews all its guards, a
@@ -49,29 +54,42 @@ mod cell;
 mod client;
 mod clock;
 mod core;
+mod election;
 mod error;
+mod follow;
 mod guard;
+mod hold;
+mod job;
 mod lease;
 mod many;
 mod owed;
 mod plain;
 mod renewer;
 mod sse;
+mod tenure;
 mod transport;
 mod watch;
 
-pub use acquire::{Acquire, Grant, Holding};
+pub use acquire::{Acquire, Grant, Holding, Standing};
 pub use cell::GuardStatus;
 pub use client::{Client, ClientBuilder, DEFAULT_SERVER, SERVER_VARIABLE};
 pub use clock::Moment;
+pub use election::{Campaign, Handoff, Leadership, ListElections, Observation, Observed};
 pub use error::{Error, NotHeld, RunError};
 pub use guard::Guard;
+pub use hold::{
+    Held, HoldError, HoldLimit, HoldName, LimitKind, ListHolds, OnUnavailable, PlaceHold,
+    PlaceHoldOr, Protection, Taken,
+};
+pub use job::{Attempt, Job, JobDefinition, JobNews, JobRunner, ListJobs, OnLoss, RunGrant};
 pub use lease::{GuardState, Loss};
 pub use many::ManyGuard;
 pub use owed::Release;
 pub use plain::ListLocks;
 /// The wire types that answers are made of.
 pub use sereno_api as api;
+/// Cron expressions in time zones, and how slots are written.
+pub use sereno_schedule as schedule;
 pub use watch::{Watch, WatchFilter, WatchItem};
 
 /// Compiles what the pages for users say.
@@ -79,6 +97,12 @@ pub use watch::{Watch, WatchFilter, WatchItem};
 mod pages {
     #[doc = include_str!("../../../docs/sdk.md")]
     struct Sdk;
+    #[doc = include_str!("../../../docs/jobs.md")]
+    struct Jobs;
+    #[doc = include_str!("../../../docs/elections.md")]
+    struct Elections;
+    #[doc = include_str!("../../../docs/holds.md")]
+    struct Holds;
     #[doc = include_str!("../../../README.md")]
     struct Readme;
 }

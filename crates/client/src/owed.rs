@@ -3,9 +3,10 @@
 use crate::{
     core::{Core, Heard, retry_pause},
     renewer::Ownership,
+    tenure,
     transport::Ask,
 };
-use sereno_api::{AbandonRequest, LeaseRef, Reason, ReleaseRequest, Released};
+use sereno_api::{AbandonRequest, Family, LeaseRef, Reason, Released};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
@@ -26,13 +27,13 @@ pub enum Release {
 /// Releases in the background, in reverse order, until it is answered. The receiver may be dropped.
 pub(crate) fn release(core: &Arc<Core>, ownership: &Ownership) -> oneshot::Receiver<Release> {
     let (done, result) = oneshot::channel();
-    let namespace = ownership.namespace.clone();
+    let (family, namespace) = (ownership.family, ownership.namespace.clone());
     let leases = ownership.leases.clone();
     let core2 = core.clone();
     core.background.spawn_owed(async move {
         let mut all = Release::Now;
         for lease in leases.iter().rev() {
-            if let Release::Before(how) = release_one(&core2, &namespace, lease).await {
+            if let Release::Before(how) = release_one(&core2, family, &namespace, lease).await {
                 all = Release::Before(how);
             }
         }
@@ -41,16 +42,8 @@ pub(crate) fn release(core: &Arc<Core>, ownership: &Ownership) -> oneshot::Recei
     result
 }
 
-async fn release_one(core: &Core, namespace: &str, lease: &LeaseRef) -> Release {
-    let ask = |born_at| {
-        let request = ReleaseRequest {
-            namespace: namespace.into(),
-            resource: lease.resource.clone(),
-            lease_id: lease.lease_id.clone(),
-            born_at,
-        };
-        Ask::post("/v1/locks/release", &request)
-    };
+async fn release_one(core: &Core, family: Family, namespace: &str, lease: &LeaseRef) -> Release {
+    let ask = |born_at| tenure::end(family, namespace, lease, born_at);
     let heard = until_answered(core, ask).await;
     let released = heard.and_then(|body| serde_json::from_slice::<Released>(&body).ok());
     match released {
@@ -61,11 +54,16 @@ async fn release_one(core: &Core, namespace: &str, lease: &LeaseRef) -> Release 
 }
 
 /// Makes sure that a request holds nothing and is granted nothing. `true`: the service has confirmed it.
-pub(crate) async fn abandon(core: &Core, namespace: &str, request_id: &str) -> bool {
+pub(crate) async fn abandon(
+    core: &Core,
+    family: Family,
+    namespace: &str,
+    request_id: &str,
+) -> bool {
     let ask = |born_at| {
         let request =
             AbandonRequest { namespace: namespace.into(), request_id: request_id.into(), born_at };
-        Ask::post("/v1/locks/abandon", &request)
+        tenure::abandon(family, &request)
     };
     matches!(tokio::time::timeout(ABANDON_FOR, until_answered(core, ask)).await, Ok(Some(_)))
 }

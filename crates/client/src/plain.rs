@@ -9,9 +9,9 @@ use crate::{
 };
 use hyper::Method;
 use sereno_api::{
-    AuditPage, ForceReleaseRequest, ForceReleased, LevelRaised, Lock, LockPage, Namespace,
-    NamespacePage, NamespacePut, Policy, PutNamespaceRequest, RaiseLevelRequest, Reason,
-    ReleaseRequest, Released, Status, TokenFloorRequest, TokenFloorSet,
+    AuditPage, ForceReleaseRequest, ForceReleased, GuardReportRequest, GuardReported, LevelRaised,
+    Lock, LockPage, Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest,
+    RaiseLevelRequest, Reason, ReleaseRequest, Released, Status, TokenFloorRequest, TokenFloorSet,
 };
 
 /// Which held locks to list: oldest grant first.
@@ -31,10 +31,10 @@ pub struct ListLocks {
 
 /// A query string that leaves out what has no value.
 #[derive(Default)]
-struct Query(String);
+pub(crate) struct Query(pub(crate) String);
 
 impl Query {
-    fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
         if let Some(value) = value {
             self.0.push(if self.0.is_empty() { '?' } else { '&' });
             self.0.push_str(name);
@@ -201,7 +201,33 @@ impl Client {
         self.core().run_call(ask).await
     }
 
-    async fn get<T: serde::de::DeserializeOwned + Send + 'static>(
+    /// Tells the service that the fence guard `guard` (a name for people) checks the tokens of `fence_key`; with
+    /// `token`, that it refused a write with this one, for `highest` was accepted before.
+    ///
+    /// # Errors
+    /// As for every call: [`Error`].
+    pub async fn report_guard(
+        &self,
+        fence_key: &str,
+        guard: &str,
+        token: Option<u64>,
+        highest: Option<u64>,
+    ) -> Result<GuardReported, Error> {
+        let request = GuardReportRequest {
+            fence_key: fence_key.into(),
+            guard: guard.into(),
+            token,
+            highest,
+            request_id: random_id(),
+            born_at: None,
+        };
+        let ask = move |born_at| {
+            Ask::post("/v1/guards/report", &GuardReportRequest { born_at, ..request.clone() })
+        };
+        self.core().run_call(ask).await
+    }
+
+    pub(crate) async fn get<T: serde::de::DeserializeOwned + Send + 'static>(
         &self,
         path: String,
     ) -> Result<T, Error> {

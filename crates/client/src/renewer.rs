@@ -5,11 +5,10 @@ use crate::{
     clock::Moment,
     core::{Core, Heard, lock},
     lease::{GuardState, Loss, NotRenewed, Roll, Term},
-    owed,
-    transport::Ask,
+    owed, tenure,
 };
 use rand::RngExt;
-use sereno_api::{ErrorCode, LeaseRef, RenewManyRequest, RenewResult, RenewedMany};
+use sereno_api::{ErrorCode, Family, LeaseRef, Reason, RenewResult};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
@@ -24,8 +23,9 @@ const BYTES_PER_LEASE: usize = 80;
 /// A timer stands still while the machine is suspended; looking this often finds the time that is gone.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(500);
 
-/// One ownership under renewal: a lock, or several under one lease id.
+/// One ownership under renewal: a lock, several under one lease id, or a term of an election.
 pub(crate) struct Ownership {
+    pub family: Family,
     pub namespace: String,
     pub leases: Vec<LeaseRef>,
     pub cell: Cell,
@@ -76,6 +76,11 @@ impl Renewer {
         lock(&self.owned).all.remove(&id).is_some()
     }
 
+    /// Something has happened to an ownership that the renewer did not do itself.
+    pub(crate) fn look(&self) {
+        self.changed.notify_one();
+    }
+
     /// Gives those that are lost to the caller, who releases them.
     pub(crate) fn take_lost(&self, now: Moment) -> Vec<Arc<Ownership>> {
         lock(&self.owned).take_lost(now)
@@ -84,15 +89,16 @@ impl Renewer {
     fn plan(&self, now: Moment) -> Plan {
         let mut owned = lock(&self.owned);
         let mut plan = Plan { lost: owned.take_lost(now), ..Plan::default() };
-        let due: BTreeSet<String> = owned
+        let due: BTreeSet<(Family, String)> = owned
             .all
             .values()
             .filter(|ownership| ownership.cell.with(now, |lease| lease.is_due(now)))
-            .map(|ownership| ownership.namespace.clone())
+            .map(|ownership| (ownership.family, ownership.namespace.clone()))
             .collect();
-        for namespace in &due {
+        for (family, namespace) in &due {
             let joining = owned.all.values().filter(|ownership| {
-                ownership.namespace == *namespace
+                ownership.family == *family
+                    && ownership.namespace == *namespace
                     && ownership.cell.with(now, |lease| {
                         let joins = lease.may_join(now);
                         if joins {
@@ -101,7 +107,10 @@ impl Renewer {
                         joins
                     })
             });
-            cut(joining.cloned(), &mut plan.calls);
+            match tenure::is_shared(*family) {
+                true => cut(joining.cloned(), &mut plan.calls),
+                false => plan.calls.extend(joining.map(|ownership| vec![ownership.clone()])),
+            }
         }
         let wakes =
             owned.all.values().filter_map(|o| o.cell.with(now, |lease| lease.next_wake(now)));
@@ -170,7 +179,7 @@ async fn renew(core: Arc<Core>, call: Vec<Arc<Ownership>>) {
     let left = |o: &Arc<Ownership>| o.cell.with(now, |lease| now.until(lease.deadline()));
     let timeout = call.iter().map(left).max().unwrap_or_default();
     let suspect_after = call.iter().map(left).min().unwrap_or_default() / 6;
-    let ask = renew_many(&core, &call);
+    let ask = tenure::renew(&core, call[0].family, &call[0].namespace, leases_of(&call));
     let server = core.transport.current();
     let attempt = core.attempt(&ask, timeout);
     tokio::pin!(attempt);
@@ -181,34 +190,18 @@ async fn renew(core: Arc<Core>, call: Vec<Arc<Ownership>>) {
             attempt.await
         }
     };
-    settle(&call, &heard);
-    core.renewer.changed.notify_one();
+    settle(&call, now, &heard);
+    core.renewer.look();
 }
 
-pub(crate) fn renew_many(core: &Core, call: &[Arc<Ownership>]) -> Ask {
-    let leases = call.iter().flat_map(|ownership| ownership.leases.iter().cloned()).collect();
-    ask_to_renew(core, &call[0].namespace, leases)
-}
-
-pub(crate) fn ask_to_renew(core: &Core, namespace: &str, leases: Vec<LeaseRef>) -> Ask {
-    let request = RenewManyRequest {
-        namespace: namespace.into(),
-        leases,
-        lease_ttl: None,
-        born_at: core.born_at(),
-    };
-    Ask::post("/v1/locks/renew-many", &request)
+fn leases_of(call: &[Arc<Ownership>]) -> Vec<LeaseRef> {
+    call.iter().flat_map(|ownership| ownership.leases.iter().cloned()).collect()
 }
 
 /// Tells each ownership what became of its part of the call.
-fn settle(call: &[Arc<Ownership>], heard: &Heard) {
+fn settle(call: &[Arc<Ownership>], asked: Moment, heard: &Heard) {
     let now = Moment::now();
-    let answer = match heard {
-        Heard::Done(answer) => serde_json::from_slice::<RenewedMany>(&answer.body)
-            .ok()
-            .map(|many| (answer.sent, many.results)),
-        Heard::Problem(_) | Heard::Nothing(_) => None,
-    };
+    let answer = tenure::results(call[0].family, &leases_of(call), asked, heard);
     let mut at = 0;
     for ownership in call {
         let end = at + ownership.leases.len();
@@ -266,17 +259,25 @@ fn judge_one(sent: Moment, result: &RenewResult) -> Result<Term, NotRenewed> {
             let expires_in = expires_in.ok_or(NotRenewed::Undecided)?;
             Ok(Term { sent, expires_in, final_in })
         }
-        (false, Some(ErrorCode::LeaseEnded)) => {
-            let how = result.reason.map_or("unknown", |reason| reason.as_str());
-            Err(NotRenewed::Lost(Loss::Ended(how.into())))
-        }
-        (false, Some(ErrorCode::NotHolder)) => Err(NotRenewed::Lost(Loss::Unknown)),
         (false, Some(ErrorCode::MaxHoldReached)) => match final_in {
             // It is held until then, and this answer says so anew.
             Some(end) => Ok(Term { sent, expires_in: end, final_in }),
             None => Err(NotRenewed::Final),
         },
-        (false, _) => Err(NotRenewed::Undecided),
+        (false, code) => {
+            Err(loss_of(code, result.reason).map_or(NotRenewed::Undecided, NotRenewed::Lost))
+        }
+    }
+}
+
+/// The loss that a refusal of anything that only the holder may do tells of.
+pub(crate) fn loss_of(code: Option<ErrorCode>, reason: Option<Reason>) -> Option<Loss> {
+    match code {
+        Some(ErrorCode::LeaseEnded) => {
+            Some(Loss::Ended(reason.map_or("unknown", |reason| reason.as_str()).into()))
+        }
+        Some(ErrorCode::NotHolder) => Some(Loss::Unknown),
+        _ => None,
     }
 }
 

@@ -28,8 +28,13 @@ fn refused(resource: &str, code: ErrorCode) -> RenewResult {
 }
 
 fn ownership(namespace: &str, resource: &str, ttl: Duration) -> Arc<Ownership> {
+    owned_in(Family::Lock, namespace, resource, ttl)
+}
+
+fn owned_in(family: Family, namespace: &str, resource: &str, ttl: Duration) -> Arc<Ownership> {
     let term = Term { sent: SENT, expires_in: ttl, final_in: None };
     Arc::new(Ownership {
+        family,
         namespace: namespace.into(),
         leases: vec![lease_ref(resource)],
         cell: Cell::new(Lease::new(term, Roll(100))),
@@ -54,6 +59,25 @@ fn what_is_due_in_a_namespace_goes_in_one_call_with_what_is_nearly_due() {
     };
     assert_eq!(plan.calls.iter().map(names).collect::<Vec<_>>(), [["due", "nearly"]]);
     assert!(renewer.plan(now).calls.is_empty(), "under way: not sent twice");
+}
+
+#[test]
+fn families_share_no_call_and_elections_have_one_each() {
+    let renewer = Renewer::default();
+    let ttl = Duration::from_secs(1 << 40);
+    for (family, resource) in [
+        (Family::Election, "e1"),
+        (Family::Lock, "l1"),
+        (Family::Election, "e2"),
+        (Family::Lock, "l2"),
+    ] {
+        renewer.add(owned_in(family, "a", resource, ttl));
+    }
+    let plan = renewer.plan(SENT.plus(ttl / 3));
+    let mut calls: Vec<_> = plan.calls.iter().map(|call| leases_of(call)).collect();
+    calls.sort_by_key(|leases| leases[0].resource.clone());
+    let of = |names: &[&str]| names.iter().map(|name| lease_ref(name)).collect::<Vec<_>>();
+    assert_eq!(calls, [of(&["e1"]), of(&["e2"]), of(&["l1", "l2"])]);
 }
 
 #[test]

@@ -198,10 +198,7 @@ pub(crate) fn is_rated(operation: &Operation) -> bool {
 
 /// Whether its answer may be held back until its turn comes.
 pub(crate) fn may_wait(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Acquire(_) | Operation::Election(ElectionCommand::Campaign(_))
-    )
+    matches!(operation, Operation::Acquire(_) | Operation::Election(ElectionCommand::Campaign(_)))
 }
 
 /// Request rates of namespaces: each allows its number per second, and as much at once after a pause.

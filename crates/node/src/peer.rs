@@ -16,6 +16,7 @@ use sereno_core::{
 
 /// From a standby to the leader.
 #[derive(Clone, Debug, PartialEq, BorshSerialize, BorshDeserialize)]
+#[allow(clippy::large_enum_variant)] // Call is the common one: a box would cost it an allocation.
 pub enum Request {
     /// Carry out a call. Answered by [`Response::Reply`].
     Call(PeerCall),

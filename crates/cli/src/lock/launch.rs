@@ -8,7 +8,7 @@ use std::{
     fs::File,
     io::{self, PipeWriter, Read, Write},
     os::{fd::AsRawFd, unix::process::CommandExt},
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
 };
 
 /// A process that waits to become the command.
@@ -18,8 +18,12 @@ pub(crate) struct Launched {
 }
 
 impl Launched {
-    /// Starts the waiting process. Standard input, output and error are those of this process.
-    pub(crate) fn start(command: &[OsString], variables: &[(&str, String)]) -> io::Result<Self> {
+    /// Starts the waiting process. Standard output and error are those of this process.
+    pub(crate) fn start(
+        command: &[OsString],
+        variables: &[(&str, String)],
+        stdin: Stdio,
+    ) -> io::Result<Self> {
         let (waits, go) = io::pipe()?;
         // Only this end is passed on, and the waiting process closes it before it becomes the command.
         fcntl_setfd(&waits, FdFlags::empty())?;
@@ -31,6 +35,7 @@ impl Launched {
             .args(command)
             .envs(variables.iter().map(|(name, value)| (name, value)))
             .process_group(0)
+            .stdin(stdin)
             .spawn()?;
         Ok(Self { child, go })
     }

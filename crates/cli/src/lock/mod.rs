@@ -6,15 +6,18 @@ mod heartbeat;
 mod launch;
 mod link;
 mod message;
-mod signals;
+pub(crate) mod signals;
 mod stopper;
-mod supervise;
+pub(crate) mod supervise;
 mod terminal;
-mod timetable;
+pub(crate) mod timetable;
 mod watchdog;
 
 pub(crate) use args::{FencingArg, LockArgs};
 pub(crate) use launch::wait_and_become;
+pub(crate) use signals::Signals;
+pub(crate) use supervise::{Ended, Terms, Words, run as run_under_lease, settle};
+pub(crate) use timetable::Margins;
 pub(crate) use watchdog::run as run_watchdog;
 
 use crate::{exit, failure::Failure, output::note, pause};
@@ -23,15 +26,13 @@ use sereno_client::{
     Client, Error, Guard, Loss, Moment, Release,
     api::{ErrorCode, Millis},
 };
-use signals::Signals;
 use std::time::Duration;
-use supervise::{Ended, Held};
-use timetable::Margins;
+use supervise::Held;
 
 /// How long plain calls and the release are tried: nobody should wait long for a command that is done.
-const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 /// For what is still owed when the wrapper is about to end.
-const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Runs it and gives the exit code.
 pub(crate) async fn run(args: LockArgs) -> Result<u8, Failure> {
@@ -101,6 +102,11 @@ async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<
         note(&format!("skipped: {}", Failure::from(error).what));
         return Ok(exit::SKIPPED);
     }
+    Err(why_not(client, error).await)
+}
+
+/// Why the command does not run, with the wrapper's exit code.
+pub(crate) async fn why_not(client: &Client, error: Error) -> Failure {
     let code = match &error {
         error if error.is_locked() => exit::NOT_ACQUIRED,
         error if error.code() == Some(ErrorCode::InvalidArgument) => exit::USAGE,
@@ -112,9 +118,9 @@ async fn not_acquired(client: &Client, error: Error, args: &LockArgs) -> Result<
         && let Ok(status) = client.status().await
         && status.paused_ms > 0
     {
-        return Err(pause::failure(status.paused_ms).exit(code));
+        return pause::failure(status.paused_ms).exit(code);
     }
-    Err(Failure::from(error).exit(code))
+    Failure::from(error).exit(code)
 }
 
 async fn hold_and_run(
@@ -125,8 +131,15 @@ async fn hold_and_run(
 ) -> Result<u8, Failure> {
     let begun = Moment::now();
     // Of the lease as it is: a short longest hold cuts it.
-    let margins = Margins::new(guard.remaining(), args.grace);
-    let ended = supervise::run(&guard, &args.command, margins, signals).await;
+    let terms = Terms {
+        status: guard.watch(),
+        margins: Margins::new(guard.remaining(), args.grace),
+        variables: variables(&guard),
+        words: Words { what: "the lock", longest: "the longest hold" },
+        keep: false,
+        interactive: true,
+    };
+    let ended = supervise::run(terms, &args.command, signals).await;
     let mut held = Held::Enough;
     if let (Ok(Ended::Itself(_)), Some(at_least)) = (&ended, args.hold_at_least) {
         let left = at_least.saturating_sub(Moment::now().since(begun));
@@ -147,6 +160,15 @@ async fn hold_and_run(
         (Ended::Itself(0), Held::Signal(signal)) => Ok(exit::by_signal(Signal::as_raw(signal))),
         (Ended::Itself(code), _) => Ok(code),
     }
+}
+
+fn variables(guard: &Guard) -> Vec<(&'static str, String)> {
+    let holding = &guard.grant().holdings[0];
+    vec![
+        ("SERENO_TOKEN", holding.fencing_token.to_string()),
+        ("SERENO_RESOURCE", holding.resource.clone()),
+        ("SERENO_FENCE_KEY", holding.fence_key.clone()),
+    ]
 }
 
 /// The command is done, so its exit code stays; but somebody counts on the time.

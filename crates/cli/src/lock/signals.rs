@@ -8,6 +8,7 @@ use tokio::signal::unix::{self, SignalKind};
 pub(crate) struct Signals {
     passed_on: Vec<(Signal, unix::Signal)>,
     child: unix::Signal,
+    told_to_end: Option<Signal>,
 }
 
 const PASSED_ON: [(Signal, SignalKind); 6] = [
@@ -31,21 +32,35 @@ impl Signals {
                 passed_on.push((signal, unix::signal(kind)?));
             }
         }
-        Ok(Self { passed_on, child: unix::signal(SignalKind::child())? })
+        Ok(Self { passed_on, child: unix::signal(SignalKind::child())?, told_to_end: None })
     }
 
     /// The next signal for the command.
     pub(crate) async fn next(&mut self) -> Signal {
-        next_of(&mut self.passed_on).await
+        let signal = next_of(&mut self.passed_on).await;
+        self.remember(signal)
     }
 
     /// The next signal for the command, or `None` for news of a child.
     pub(crate) async fn next_or_child(&mut self) -> Option<Signal> {
-        let Self { passed_on, child } = self;
-        tokio::select! {
-            signal = next_of(passed_on) => Some(signal),
-            _ = child.recv() => None,
+        let Self { passed_on, child, .. } = self;
+        let signal = tokio::select! {
+            signal = next_of(passed_on) => signal,
+            _ = child.recv() => return None,
+        };
+        Some(self.remember(signal))
+    }
+
+    /// The first signal so far that asks a process to end.
+    pub(crate) fn told_to_end(&self) -> Option<Signal> {
+        self.told_to_end
+    }
+
+    fn remember(&mut self, signal: Signal) -> Signal {
+        if [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT].contains(&signal) {
+            self.told_to_end.get_or_insert(signal);
         }
+        signal
     }
 }
 

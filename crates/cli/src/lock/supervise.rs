@@ -1,4 +1,4 @@
-//! Runs the command under the lock, and sees to it that it is gone before the lease is.
+//! Runs a command under a lease (of a lock, or of a job's run), and sees to it that it is gone before the lease is.
 
 use super::{
     group::{Group, processes},
@@ -9,12 +9,17 @@ use super::{
     signals::Signals,
     stopper::{Act, Stopper},
     terminal::Terminal,
-    timetable::Margins,
+    timetable::{Limits, Margins},
 };
 use crate::{exit, failure::Failure, output::note};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use sereno_client::{Guard, GuardState, GuardStatus, Loss, Moment};
-use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::Child, time::Duration};
+use std::{
+    ffi::OsString,
+    os::unix::process::ExitStatusExt,
+    process::{Child, Stdio},
+    time::Duration,
+};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -37,57 +42,87 @@ pub(crate) enum Ended {
     Stopped(u8),
 }
 
+/// What the command runs under.
+pub(crate) struct Terms {
+    /// The lease: its state and its deadlines.
+    pub status: watch::Receiver<GuardStatus>,
+    pub margins: Margins,
+    /// What the command finds in its environment.
+    pub variables: Vec<(&'static str, String)>,
+    pub words: Words,
+    /// It goes on when its lease is lost; only the end of the longest hold stops it.
+    pub keep: bool,
+    /// It may have the terminal; else its standard input is empty.
+    pub interactive: bool,
+}
+
+/// What is told to people, in their words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// `the lock`
+    pub what: &'static str,
+    /// `the longest hold`
+    pub longest: &'static str,
+}
+
+impl Terms {
+    /// What the deadline of the command is.
+    fn end(&self) -> Moment {
+        let status = self.status.borrow();
+        match (self.keep, status.final_deadline) {
+            (true, Some(end)) => end,
+            (true, None) => status.deadline.plus(Duration::MAX),
+            (false, _) => status.deadline,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        self.margins.limits(self.end())
+    }
+}
+
 /// Starts the command, watched, and returns when nothing of its group is left.
+///
+/// # Errors
+/// It was not begun.
 pub(crate) async fn run(
-    guard: &Guard,
+    terms: Terms,
     command: &[OsString],
-    margins: Margins,
     signals: &mut Signals,
 ) -> Result<Ended, Failure> {
     let failed = |what: &str, error| Failure::io(what, &error).exit(exit::LOCK_FAILED);
     let mut watchdog =
         Watchdog::start().await.map_err(|error| failed("the watchdog does not start", error))?;
-    let launched = Launched::start(command, &variables(guard))
+    let stdin = if terms.interactive { Stdio::inherit() } else { Stdio::null() };
+    let launched = Launched::start(command, &terms.variables, stdin)
         .map_err(|error| failed("the command's process does not start", error))?;
     let group = Group::of(&launched.child)
         .ok_or_else(|| Failure::new("the command has no process group").exit(exit::LOCK_FAILED))?;
-    let status = guard.watch();
-    let limits = margins.limits(status.borrow().deadline);
     watchdog
-        .watch(group, margins, limits)
+        .watch(group, terms.margins, terms.limits())
         .await
         .map_err(|error| failed("the watchdog does not watch", error))?;
-    let terminal = Terminal::lend(group);
+    let terminal = terms.interactive.then(|| Terminal::lend(group)).flatten();
     let child = launched.go().map_err(|error| failed("the command's process is gone", error))?;
     let supervisor = Supervisor {
-        margins,
-        status,
+        terms,
         group,
         child,
         stopper: Stopper::default(),
         watchdog: Some(watchdog),
         heartbeat: Heartbeat::default(),
         cause: None,
+        is_without_lease: false,
         terminal,
     };
-    supervisor.run(signals).await
-}
-
-fn variables(guard: &Guard) -> [(&'static str, String); 3] {
-    let holding = &guard.grant().holdings[0];
-    [
-        ("SERENO_TOKEN", holding.fencing_token.to_string()),
-        ("SERENO_RESOURCE", holding.resource.clone()),
-        ("SERENO_FENCE_KEY", holding.fence_key.clone()),
-    ]
+    Ok(supervisor.run(signals).await)
 }
 
 /// Why the command is being stopped, as an exit code.
 type Cause = u8;
 
 struct Supervisor {
-    margins: Margins,
-    status: watch::Receiver<GuardStatus>,
+    terms: Terms,
     group: Group,
     /// Not reaped before everything is over: until then nobody else gets its number.
     child: Child,
@@ -95,11 +130,13 @@ struct Supervisor {
     watchdog: Option<Watchdog>,
     heartbeat: Heartbeat,
     cause: Option<Cause>,
+    /// The lease is lost and the command goes on.
+    is_without_lease: bool,
     terminal: Option<Terminal>,
 }
 
 impl Supervisor {
-    async fn run(mut self, signals: &mut Signals) -> Result<Ended, Failure> {
+    async fn run(mut self, signals: &mut Signals) -> Ended {
         self.follow_lease().await;
         while !has_exited(self.group.leader()) {
             self.resume_if_suspended();
@@ -122,7 +159,7 @@ impl Supervisor {
             signal = signals.next_or_child() => if let Some(signal) = signal {
                 self.group.signal(signal);
             },
-            Ok(()) = self.status.changed() => self.follow_lease().await,
+            Ok(()) = self.terms.status.changed() => self.follow_lease().await,
             said = hear(&mut self.watchdog) => match said.as_deref() {
                 Some(word) => {
                     self.heartbeat.heard();
@@ -146,15 +183,22 @@ impl Supervisor {
 
     /// Takes over the lease's present deadline, or its loss.
     async fn follow_lease(&mut self) {
-        let status = self.status.borrow_and_update().clone();
-        let limits = self.margins.limits(status.deadline);
+        let status = self.terms.status.borrow_and_update().clone();
+        let limits = self.terms.limits();
         self.stopper.set_limits(limits);
         self.tell(Message::Limits(limits)).await;
         if let GuardState::Lost(loss) = status.state {
+            let what = self.terms.words.what;
+            if self.terms.keep && loss != Loss::MaxHold {
+                if !std::mem::replace(&mut self.is_without_lease, true) {
+                    note(&format!("{what} is lost ({loss}); the command goes on"));
+                }
+                return;
+            }
             self.cause.get_or_insert(cause_of(&loss));
-            let kill_at = self.margins.kill_when_lost(Moment::now());
+            let kill_at = self.terms.margins.kill_when_lost(Moment::now());
             self.stop_by(kill_at).await;
-            note(&format!("the lock is lost ({loss}); the command is stopped"));
+            note(&format!("{what} is lost ({loss}); the command is stopped"));
         }
     }
 
@@ -183,11 +227,16 @@ impl Supervisor {
         if self.cause.is_some() {
             return;
         }
-        let status = self.status.borrow();
-        let by_max_hold = status.final_deadline.is_some_and(|end| status.deadline >= end);
+        let by_max_hold = {
+            let status = self.terms.status.borrow();
+            let at_its_end = status.final_deadline.is_some_and(|end| status.deadline >= end);
+            self.terms.keep || at_its_end
+        };
         let (cause, why) = match by_max_hold {
-            true => (exit::MAX_HOLD, "the longest hold is nearly over"),
-            false => (exit::LOST, "no renewal was acknowledged and the lease is nearly over"),
+            true => (exit::MAX_HOLD, format!("{} is nearly over", self.terms.words.longest)),
+            false => {
+                (exit::LOST, "no renewal was acknowledged and the lease is nearly over".into())
+            }
         };
         self.cause = Some(cause);
         note(&format!("{why}; the command is stopped"));
@@ -196,7 +245,7 @@ impl Supervisor {
     fn stopped_by_watchdog(&mut self) {
         self.cause.get_or_insert(exit::LOST);
         // It has sent TERM; KILL stays with both of us.
-        let _ = self.stopper.stop_by(Moment::now().plus(self.margins.grace));
+        let _ = self.stopper.stop_by(Moment::now().plus(self.terms.margins.grace));
     }
 
     /// Without a watchdog the command must not go on; and while one starts nobody else stops the command, so that
@@ -207,10 +256,10 @@ impl Supervisor {
         if self.stopper.has_begun() {
             return; // KILL is due soon and the wrapper is there for it: a new one would only come too late.
         }
-        let limits = self.margins.limits(self.status.borrow().deadline);
+        let limits = self.terms.limits();
         let replaced = async {
             let mut watchdog = Watchdog::start().await?;
-            watchdog.watch(self.group, self.margins, limits).await?;
+            watchdog.watch(self.group, self.terms.margins, limits).await?;
             Ok::<_, std::io::Error>(watchdog)
         };
         let too_late = |_| std::io::Error::other("another one did not start in time");
@@ -223,7 +272,7 @@ impl Supervisor {
             }
             Err(error) => {
                 self.cause.get_or_insert(exit::LOCK_FAILED);
-                self.stop_by(Moment::now().plus(self.margins.grace)).await;
+                self.stop_by(Moment::now().plus(self.terms.margins.grace)).await;
                 note(&format!("the watchdog {why} ({error}); the command is stopped"));
             }
         }
@@ -245,27 +294,33 @@ impl Supervisor {
             .is_some_and(|signal| signal == Signal::TSTP.as_raw());
         if by_terminal && self.terminal.is_some() {
             self.group.signal(Signal::CONT);
-            note("the command goes on: it cannot be suspended while it holds a lock");
+            note(&format!(
+                "the command goes on: it cannot be suspended under {}",
+                self.terms.words.what
+            ));
         }
     }
 
     /// The command is dead but not reaped, so its group's number is still its own. What it has left behind in its
     /// group goes too; only then is there nothing left to watch.
-    async fn finish(mut self) -> Result<Ended, Failure> {
+    async fn finish(mut self) -> Ended {
         self.stop_rest().await;
         if let Some(watchdog) = self.watchdog.take()
             && watchdog.end().await
         {
             self.cause.get_or_insert(exit::LOST);
         }
-        let status =
-            self.child.wait().map_err(|error| Failure::io("waiting for the command", &error))?;
+        let status = self.child.wait();
         drop(self.terminal.take());
-        let own = match (status.code(), status.signal()) {
-            (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
-            (None, signal) => exit::by_signal(signal.unwrap_or(0)),
+        let own = match status.map(|status| (status.code(), status.signal())) {
+            Ok((Some(code), _)) => u8::try_from(code).unwrap_or(u8::MAX),
+            Ok((None, signal)) => exit::by_signal(signal.unwrap_or(0)),
+            Err(error) => {
+                note(&format!("it is not known how the command ended: {error}"));
+                exit::LOCK_FAILED
+            }
         };
-        Ok(self.cause.map_or(Ended::Itself(own), Ended::Stopped))
+        self.cause.map_or(Ended::Itself(own), Ended::Stopped)
     }
 
     /// TERM, KILL, and then until they are dead: a signal that is sent has not ended anything yet.
@@ -275,8 +330,8 @@ impl Supervisor {
         }
         self.group.terminate();
         let now = Moment::now();
-        let planned = self.stopper.kill_at().unwrap_or(now.plus(self.margins.grace));
-        let kill_at = planned.min(self.margins.limits(self.status.borrow().deadline).kill_at);
+        let planned = self.stopper.kill_at().unwrap_or(now.plus(self.terms.margins.grace));
+        let kill_at = planned.min(self.terms.limits().kill_at);
         if self.is_gone_by(kill_at).await {
             return;
         }

@@ -27,7 +27,7 @@ pub(crate) struct GetArgs {
 
 pub(crate) async fn run(client: &Client, args: GetArgs) -> Result<(), Failure> {
     let lock = client.get_lock(args.at.namespace.as_deref(), &args.name).await?;
-    args.output.answer(&args.at.locate(lock), |located| text(&located.lock))
+    args.output.answer(&args.at.locate(lock), |located| text(&located.thing))
 }
 
 fn text(lock: &Lock) -> String {
@@ -67,7 +67,7 @@ fn held(lock: &Lock, holder: &LockHolder) -> String {
     lines.join("\n")
 }
 
-fn queue(queue: &[Waiter]) -> String {
+pub(crate) fn queue(queue: &[Waiter]) -> String {
     let cells = |waiter: &Waiter| {
         vec![
             waiter.place.to_string(),

@@ -54,7 +54,7 @@ pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<(), Failure> {
 }
 
 fn text(rows: &[Located<LockRow>], more: bool) -> String {
-    let cells = |Located { lock: row, .. }: &Located<LockRow>| {
+    let cells = |Located { thing: row, .. }: &Located<LockRow>| {
         let holder = &row.holder;
         vec![
             row.resource.clone(),

@@ -1,9 +1,9 @@
 //! `sereno locks`: look at locks, and end them.
 
 mod force_release;
-mod get;
+pub(crate) mod get;
 mod ls;
-mod release;
+pub(crate) mod release;
 mod watch;
 
 use crate::{connect::Service, failure::Failure, values};
@@ -32,7 +32,7 @@ enum LocksCommand {
     Watch(watch::WatchArgs),
 }
 
-/// Where the locks live.
+/// Where the locks, or whatever it is about, live.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InNamespace {
     /// The namespace. [default: default]
@@ -40,18 +40,18 @@ pub(crate) struct InNamespace {
     pub namespace: Option<String>,
 }
 
-/// What the service says of one lock, with where it lives.
+/// What the service says of one thing, with where it lives.
 #[derive(serde::Serialize)]
-struct Located<T> {
-    namespace: String,
+pub(crate) struct Located<T> {
+    pub namespace: String,
     #[serde(flatten)]
-    lock: T,
+    pub thing: T,
 }
 
 impl InNamespace {
-    fn locate<T>(&self, lock: T) -> Located<T> {
+    pub(crate) fn locate<T>(&self, thing: T) -> Located<T> {
         let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE).into();
-        Located { namespace, lock }
+        Located { namespace, thing }
     }
 }
 

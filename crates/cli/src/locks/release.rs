@@ -30,11 +30,7 @@ struct Answer {
 }
 
 pub(crate) async fn run(client: &Client, args: ReleaseArgs) -> Result<u8, Failure> {
-    // Looked at here and not while parsing, for an error there repeats the value, and it is a secret.
-    if LeaseId::from_hex(&args.lease_id).is_none() {
-        let rule = "must be the leaseId of a grant: 32 hexadecimal digits in lower case";
-        return Err(Failure::usage(format!("--lease-id: {rule}")));
-    }
+    check_lease_id(&args.lease_id)?;
     let namespace = args.at.namespace.as_deref();
     let answer = match client.release_lease(namespace, &args.name, &args.lease_id).await? {
         Release::Now => Answer { released: true, reason: None },
@@ -50,4 +46,14 @@ pub(crate) async fn run(client: &Client, args: ReleaseArgs) -> Result<u8, Failur
         Some(how) => format!("{} was not held by this lease any more ({how})", args.name),
     })?;
     Ok(if answer.released { 0 } else { exit::FAILED })
+}
+
+/// Looked at when it is used and not while parsing, for an error there repeats the value, and it is a secret.
+pub(crate) fn check_lease_id(lease_id: &str) -> Result<(), Failure> {
+    match LeaseId::from_hex(lease_id) {
+        Some(_) => Ok(()),
+        None => Err(Failure::usage(
+            "--lease-id: must be the leaseId of a grant: 32 hexadecimal digits in lower case",
+        )),
+    }
 }

@@ -98,7 +98,7 @@ fn text(namespace: &Namespace) -> String {
     let number = |value: Option<u64>, none: &str| value.map_or(none.into(), |v| v.to_string());
     let memory = policy.reply_memory.clone().unwrap_or_default();
     let fencing = policy.fencing.map(|fencing| FencingArg::from(fencing).to_string());
-    let rows: [(&str, String); 17] = [
+    let rows: [(&str, String); 19] = [
         ("version", namespace.version.to_string()),
         ("leases", namespace.leases.to_string()),
         ("waiters", namespace.waiters.to_string()),
@@ -113,6 +113,8 @@ fn text(namespace: &Namespace) -> String {
         ("max-leases", number(policy.max_leases, "")),
         ("max-waiters", number(policy.max_waiters, "")),
         ("requests-per-second", number(policy.requests_per_second, "none")),
+        ("holds-per-owner", number(policy.holds_per_owner, "none")),
+        ("hold-cooldown", duration(policy.hold_cooldown, "0s")),
         ("remember-refusals", duration(memory.refusals, "")),
         ("remember-endings", duration(memory.endings, "")),
         ("remember-records", number(memory.records, "")),

@@ -53,6 +53,13 @@ pub(crate) struct SetArgs {
     /// more is refused with LIMIT_REACHED and can be repeated. Renewals, releases and reads are not counted.
     #[arg(long, value_name = "COUNT|none", value_parser = optional(values::whole))]
     requests_per_second: Option<Setting<u64>>,
+    /// Resources that one owner may hold at once (holds only).
+    #[arg(long, value_name = "COUNT|none", value_parser = optional(values::whole))]
+    holds_per_owner: Option<Setting<u64>>,
+    /// After the end of a hold whose payment had not begun its owner gets no new one on the same resource for this
+    /// long.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    hold_cooldown: Option<Millis>,
     /// How long refusals, and grants released by their owner, are remembered.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     remember_refusals: Option<Millis>,
@@ -186,6 +193,8 @@ impl SetArgs {
         set(&mut policy.max_leases, self.max_leases);
         set(&mut policy.max_waiters, self.max_waiters);
         set_or_clear(&mut policy.requests_per_second, self.requests_per_second);
+        set_or_clear(&mut policy.holds_per_owner, self.holds_per_owner);
+        set(&mut policy.hold_cooldown, self.hold_cooldown);
         let memory = policy.reply_memory.get_or_insert_default();
         set(&mut memory.refusals, self.remember_refusals);
         set(&mut memory.endings, self.remember_endings);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
 
 pub mod load;
+pub mod upstream;
 pub mod zones;
 
 use serde_json::Value;

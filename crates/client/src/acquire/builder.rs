@@ -4,6 +4,7 @@ use super::{
     drive,
     plan::Terms,
     request::{Shape, Wish},
+    standing::{Standing, Teller},
 };
 use crate::{client::Inner, error::Error, guard::Guard};
 use sereno_api::{Fencing, Labels};
@@ -16,6 +17,7 @@ pub struct Acquire {
     inner: Arc<Inner>,
     wish: Wish,
     terms: Terms,
+    teller: Teller,
 }
 
 impl Acquire {
@@ -30,7 +32,8 @@ impl Acquire {
             fencing: None,
             labels: Labels::default(),
         };
-        Self { inner, wish, terms: Terms { wait: Duration::ZERO, timeout: None } }
+        let terms = Terms { wait: Duration::ZERO, timeout: None };
+        Self { inner, wish, terms, teller: Teller::default() }
     }
 
     /// The namespace. Default: the client's.
@@ -52,8 +55,8 @@ impl Acquire {
         self
     }
 
-    /// How long to stand in the queue (to 10 min). Waiters are served in order. Default: not at all. Several locks at
-    /// once ([`crate::Client::lock_all`]) have no queue.
+    /// How long to stand in the queue. Waiters are served in order. After each 10 min a longer wait begins anew at the
+    /// end of the queue. Default: not at all. Several locks at once ([`crate::Client::lock_all`]) have no queue.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.terms.wait = wait;
         self
@@ -85,6 +88,13 @@ impl Acquire {
         self
     }
 
+    /// Calls `tell` whenever it is known anew how the request is doing: its place in the queue, or that the service
+    /// does not answer. On the client's thread, so briefly.
+    pub fn on_standing(mut self, tell: impl Fn(&Standing) + Send + Sync + 'static) -> Self {
+        self.teller = Teller::new(tell);
+        self
+    }
+
     /// Acquires. The request id stays the same over all repeats, so a lost answer loses no lock. Dropping the
     /// returned future gives up: what was asked is abandoned in the background.
     ///
@@ -98,13 +108,21 @@ impl Acquire {
             let why = "several locks at once are not waited for in queues: use a time-out instead";
             return Err(Error::Invalid(why.into()));
         }
-        drive::acquire(self.inner, self.wish, self.terms).await
+        drive::acquire(self.inner, self.wish, self.terms, self.teller).await
     }
 
     pub(crate) fn for_resource(&self, resource: &str) -> Self {
         let mut one = self.clone();
         one.wish.shape = Shape::One(resource.into());
         one
+    }
+
+    /// What the leader proclaims. Means nothing for locks.
+    pub(crate) fn value(mut self, proclaimed: String) -> Self {
+        if let Shape::Campaign { value, .. } = &mut self.wish.shape {
+            *value = Some(proclaimed);
+        }
+        self
     }
 
     pub(crate) fn terms(&self) -> Terms {

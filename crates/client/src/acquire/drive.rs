@@ -4,29 +4,33 @@ use super::{
     Wish,
     plan::{News, Plan, Send, Step, Terms},
     request::Grant,
+    standing::Teller,
 };
 use crate::{
     client::Inner,
     clock::Moment,
-    core::{ATTEMPT_TIMEOUT, Core, Heard, retry_pause},
+    core::{ATTEMPT_TIMEOUT, Core, Heard, retry_pause, stopped},
     error::Error,
     guard::Guard,
     lease::NotRenewed,
-    owed,
-    renewer::{ask_to_renew, judge},
+    owed, tenure,
     transport::{Answer, NoAnswer},
 };
 use rand::RngExt;
-use sereno_api::RenewedMany;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::sleep};
 
 /// Acquires on the client's thread. Dropping the returned future abandons the request in the background.
-pub(super) async fn acquire(inner: Arc<Inner>, wish: Wish, terms: Terms) -> Result<Guard, Error> {
+pub(super) async fn acquire(
+    inner: Arc<Inner>,
+    wish: Wish,
+    terms: Terms,
+    teller: Teller,
+) -> Result<Guard, Error> {
     let (mut done, result) = oneshot::channel();
     let background = inner.core.background.clone();
     background.spawn_owed(async move {
-        let mut run = Run::new(inner.core.clone(), wish, terms);
+        let mut run = Run::new(inner.core.clone(), wish, terms, teller);
         let outcome = tokio::select! {
             outcome = run.drive() => Some(outcome),
             () = done.closed() => None,
@@ -44,12 +48,12 @@ pub(super) async fn acquire(inner: Arc<Inner>, wish: Wish, terms: Terms) -> Resu
         }
         drop(inner);
         if run.plan.may_hold() {
-            owed::abandon(&run.core, &run.wish.namespace, &run.request_id).await;
+            run.abandon().await;
         }
     });
     match result.await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Error::Unknown("the client's thread has stopped".into())),
+        Err(_) => Err(stopped()),
     }
 }
 
@@ -57,6 +61,7 @@ struct Run {
     core: Arc<Core>,
     wish: Wish,
     plan: Plan,
+    teller: Teller,
     request_id: String,
     grant: Option<Grant>,
 }
@@ -66,9 +71,14 @@ fn dice() -> u32 {
 }
 
 impl Run {
-    fn new(core: Arc<Core>, wish: Wish, terms: Terms) -> Self {
+    fn new(core: Arc<Core>, wish: Wish, terms: Terms, teller: Teller) -> Self {
         let plan = Plan::new(terms, core.transport.len(), Moment::now(), dice);
-        Self { core, wish, plan, request_id: Wish::new_id(), grant: None }
+        Self { core, wish, plan, teller, request_id: Wish::new_id(), grant: None }
+    }
+
+    async fn abandon(&self) -> bool {
+        let Wish { namespace, shape, .. } = &self.wish;
+        owed::abandon(&self.core, shape.family(), namespace, &self.request_id).await
     }
 
     async fn drive(&mut self) -> Result<Grant, Error> {
@@ -106,6 +116,7 @@ impl Run {
         let ask = self.wish.ask(&self.request_id, wait, self.core.born_at());
         let heard = self.core.attempt(&ask, timeout).await;
         let now = Moment::now();
+        self.teller.hear(&heard, self.core.transport.len());
         let news = self.understand(heard, now);
         self.plan.hear(news, before, now)
     }
@@ -132,10 +143,10 @@ impl Run {
 
     async fn renounce(&mut self) -> Step {
         let left = Moment::now().until(self.plan.gives_up());
-        let abandon = owed::abandon(&self.core, &self.wish.namespace, &self.request_id);
-        match tokio::time::timeout(left, abandon).await {
-            Ok(true) => Step::Afresh(Duration::ZERO),
-            _ => Step::Stop(Error::Unknown("the service does not answer".into())),
+        match tokio::time::timeout(left, self.abandon()).await {
+            // Confirmed; or so old by now that nothing of it is left.
+            Ok(_) => Step::Afresh(Duration::ZERO),
+            Err(_) => Step::Stop(Error::Unknown("the service does not answer".into())),
         }
     }
 
@@ -146,16 +157,11 @@ impl Run {
         let leases = grant.leases();
         let mut attempt = 0;
         loop {
-            let ask = ask_to_renew(&self.core, &grant.namespace, leases.clone());
-            let left = Moment::now().until(until);
-            let heard = self.core.attempt(&ask, left.min(ATTEMPT_TIMEOUT)).await;
-            let verdict = match &heard {
-                Heard::Done(answer) => serde_json::from_slice::<RenewedMany>(&answer.body)
-                    .map_err(|_| NotRenewed::Undecided)
-                    .and_then(|many| judge(answer.sent, &leases, &many.results)),
-                Heard::Problem(_) | Heard::Nothing(_) => Err(NotRenewed::Undecided),
-            };
-            match verdict {
+            let ask = tenure::renew(&self.core, grant.family, &grant.namespace, leases.clone());
+            let asked = Moment::now();
+            let within = asked.until(until).min(ATTEMPT_TIMEOUT);
+            let heard = self.core.attempt(&ask, within).await;
+            match tenure::verdict(grant.family, &leases, asked, &heard) {
                 Ok(term) => {
                     grant.term = term;
                     return Ok(grant);

@@ -4,7 +4,9 @@ mod builder;
 mod drive;
 mod plan;
 mod request;
+mod standing;
 
 pub use builder::Acquire;
 pub use request::{Grant, Holding};
 pub(crate) use request::{Shape, Wish};
+pub use standing::Standing;

@@ -12,6 +12,8 @@ use std::time::Duration;
 const REPEAT_FOR: Duration = Duration::from_secs(55);
 /// How long a door holds a call that waits, at most.
 const HELD_FOR: Duration = Duration::from_secs(20);
+/// The longest wait that the service takes; a longer one goes on in rounds, each from the end of the queue.
+const ROUND: Duration = Duration::from_secs(600);
 /// For an answer beyond what a call is held.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long an unavailable service is asked again where the caller says nothing.
@@ -74,6 +76,7 @@ pub(super) struct Plan {
     heard_at: Option<Moment>,
     may_hold: bool,
     waited: bool,
+    is_round: bool,
     /// Attempts since something was heard; refusals seen so far.
     silent: u32,
     refused: u32,
@@ -94,6 +97,7 @@ impl Plan {
             heard_at: None,
             may_hold: false,
             waited: false,
+            is_round: false,
             silent: 0,
             refused: 0,
         }
@@ -104,9 +108,13 @@ impl Plan {
         let wait = now.until(self.wait_until);
         let held = wait.min(HELD_FOR);
         let left = now.until(self.gives_up).max(Duration::from_millis(1));
-        self.first_sent.get_or_insert(now);
+        if self.first_sent.is_none() {
+            // The service goes by the first copy that it sees.
+            self.first_sent = Some(now);
+            self.is_round = wait > ROUND;
+        }
         Send {
-            wait: Some(wait).filter(|wait| *wait >= Duration::from_millis(1)),
+            wait: Some(wait.min(ROUND)).filter(|wait| *wait >= Duration::from_millis(1)),
             timeout: (held + ANSWER_WITHIN).min(left),
         }
     }
@@ -197,7 +205,13 @@ impl Plan {
             ErrorCode::LeaseEnded => true,
             // Its own deadline is what the caller asked for; anything else ended the wait early.
             ErrorCode::WaitTimeout => {
-                problem.reason != Some(Reason::TimedOut) && now < self.wait_until
+                let is_over = match problem.reason {
+                    Some(Reason::TimedOut) => !self.is_round,
+                    // Another candidate of the same name: to go on would push that one out in turn.
+                    Some(Reason::Replaced) => true,
+                    _ => false,
+                };
+                !is_over && now < self.wait_until
             }
             ErrorCode::Locked => self.terms.timeout.is_some(),
             _ => self.terms.timeout.is_some() || now < self.wait_until,

@@ -245,3 +245,41 @@ fn other_addresses_are_asked_at_once() {
     assert_eq!(exchange(&mut plan, not_sent(), at(0)), Step::Again(Duration::ZERO));
     assert_eq!(exchange(&mut plan, not_sent(), at(0)), Step::Again(Duration::from_millis(200)));
 }
+
+#[test]
+fn a_wait_longer_than_the_service_takes_goes_on_in_rounds() {
+    let ended = || {
+        let mut problem = refused(ErrorCode::WaitTimeout, Some(RetryWith::NewRequestId));
+        problem.reason = Some(Reason::TimedOut);
+        News::Refused(problem)
+    };
+    let mut plan = plan(900, None);
+    assert_eq!(plan.send(at(0)).wait, Some(secs(600)));
+    assert_eq!(exchange(&mut plan, waiting(), at(20)), Step::Again(Duration::ZERO));
+    let step = exchange(&mut plan, ended(), at(600));
+    assert!(matches!(step, Step::Afresh(_)), "{step:?}");
+    plan.renew_id();
+    assert_eq!(plan.send(at(600)).wait, Some(secs(300)));
+    let step = exchange(&mut plan, ended(), at(899));
+    assert!(matches!(&step, Step::Stop(error) if error.is_locked()), "the last round: {step:?}");
+}
+
+#[test]
+fn a_wait_that_another_one_of_the_same_name_took_over_is_over() {
+    let mut problem = refused(ErrorCode::WaitTimeout, Some(RetryWith::NewRequestId));
+    problem.reason = Some(Reason::Replaced);
+    let step = exchange(&mut plan(900, None), News::Refused(problem), at(1));
+    assert!(matches!(&step, Step::Stop(error) if error.is_locked()), "{step:?}");
+}
+
+#[test]
+fn a_wait_without_an_end_outlasts_every_outage() {
+    let terms = Terms { wait: Duration::MAX, timeout: None };
+    let mut plan = Plan::new(terms, 1, START, longest);
+    let a_year = 365 * 24 * 3_600;
+    assert_eq!(exchange(&mut plan, waiting(), at(0)), Step::Again(Duration::from_millis(0)));
+    assert!(matches!(exchange(&mut plan, silent(), at(a_year)), Step::Renounce));
+    plan.renew_id();
+    assert_eq!(plan.send(at(2 * a_year)).wait, Some(secs(600)));
+    assert!(matches!(exchange(&mut plan, not_sent(), at(2 * a_year)), Step::Again(_)));
+}

@@ -2,15 +2,26 @@
 
 use crate::{clock::Moment, core::random_id, lease::Term, transport::Ask};
 use sereno_api::{
-    AcquireAllRequest, AcquireRequest, Fencing, Granted, GrantedAll, Labels, LeaseRef, Millis,
+    AcquireAllRequest, AcquireRequest, CampaignRequest, Elected, Family, Fencing, Granted,
+    GrantedAll, Labels, LeaseRef, Millis,
 };
 use std::time::Duration;
 
-/// One resource, or several at once.
+/// One resource, several at once, or an election with what its leader proclaims.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
     One(String),
     All(Vec<String>),
+    Campaign { election: String, value: Option<String> },
+}
+
+impl Shape {
+    pub(crate) fn family(&self) -> Family {
+        match self {
+            Self::One(_) | Self::All(_) => Family::Lock,
+            Self::Campaign { .. } => Family::Election,
+        }
+    }
 }
 
 /// Everything about a request but its id.
@@ -36,8 +47,11 @@ pub struct Grant {
     pub fencing: Fencing,
     /// Where in the service's total order it was granted.
     pub revision: u64,
+    pub(crate) family: Family,
     pub(crate) lease_id: String,
     pub(crate) term: Term,
+    /// Of an election: the version of its record.
+    pub(crate) version: u64,
 }
 
 /// One locked resource.
@@ -105,6 +119,22 @@ impl Wish {
                     born_at,
                 },
             ),
+            Shape::Campaign { election, value } => Ask::post(
+                "/v1/elections/campaign",
+                &CampaignRequest {
+                    namespace: self.namespace.clone(),
+                    election: election.clone(),
+                    candidate: self.owner.clone(),
+                    value: value.clone(),
+                    request_id: request_id.into(),
+                    lease_ttl,
+                    wait_timeout: wait.map(Millis::from),
+                    max_hold,
+                    fencing: self.fencing,
+                    labels: self.labels.clone(),
+                    born_at,
+                },
+            ),
         }
     }
 
@@ -118,6 +148,8 @@ impl Wish {
         match &self.shape {
             Shape::One(_) => serde_json::from_slice(body).map(|granted: Granted| Grant {
                 namespace: self.namespace.clone(),
+                family: Family::Lock,
+                version: 0,
                 fencing: granted.fencing,
                 revision: granted.original_revision.unwrap_or(granted.revision),
                 lease_id: granted.lease_id,
@@ -130,11 +162,27 @@ impl Wish {
             }),
             Shape::All(_) => serde_json::from_slice(body).map(|granted: GrantedAll| Grant {
                 namespace: self.namespace.clone(),
+                family: Family::Lock,
+                version: 0,
                 fencing: granted.fencing,
                 revision: granted.original_revision.unwrap_or(granted.revision),
                 lease_id: granted.lease_id,
                 term: term(granted.expires_in_ms, granted.final_deadline_in_ms),
                 holdings: granted.locks.into_iter().map(holding).collect(),
+            }),
+            Shape::Campaign { .. } => serde_json::from_slice(body).map(|elected: Elected| Grant {
+                namespace: self.namespace.clone(),
+                family: Family::Election,
+                version: elected.version,
+                fencing: elected.fencing,
+                revision: elected.original_revision.unwrap_or(elected.revision),
+                lease_id: elected.lease_id,
+                term: term(elected.expires_in_ms, elected.final_deadline_in_ms),
+                holdings: vec![Holding {
+                    resource: elected.election,
+                    fence_key: elected.fence_key,
+                    fencing_token: elected.term,
+                }],
             }),
         }
     }

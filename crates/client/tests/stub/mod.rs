@@ -34,6 +34,10 @@ pub enum Say {
     Silence,
     /// The connection is closed without an answer.
     Cut,
+    /// Server-sent events, and then the connection ends.
+    Events(String),
+    /// Server-sent events, and then nothing.
+    EventsThenSilence(String),
 }
 
 type Script = Box<dyn FnMut(&Asked) -> Say + Send>;
@@ -121,6 +125,15 @@ fn serve(shared: &Shared, connection: TcpStream) {
                 return;
             }
             Say::Cut => return,
+            Say::Events(events) => {
+                let _ = writer.write_all(stream(&events).as_bytes());
+                return;
+            }
+            Say::EventsThenSilence(events) => {
+                let _ = writer.write_all(stream(&events).as_bytes());
+                let _ = reader.read(&mut [0; 1]);
+                return;
+            }
         };
         let head = format!(
             "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
@@ -130,6 +143,12 @@ fn serve(shared: &Shared, connection: TcpStream) {
             return;
         }
     }
+}
+
+/// An answer that lasts as long as its connection.
+fn stream(events: &str) -> String {
+    let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    format!("{head}{events}")
 }
 
 fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
@@ -237,4 +256,81 @@ pub fn grants_all(ttl_ms: u64) -> impl FnMut(&Asked) -> Say + Send + 'static {
         "/v1/locks/abandon" => abandoned(),
         other => panic!("not in the script: {other}"),
     }
+}
+
+/// A won campaign for what was asked.
+pub fn elected(asked: &Asked, term: u64, expires_in_ms: u64) -> Say {
+    let election = asked.body["election"].as_str().unwrap();
+    let namespace = asked.body["namespace"].as_str().unwrap();
+    Say::Json(
+        200,
+        json!({
+            "state": "leading", "election": election, "fenceKey": format!("{namespace}/election/{election}"),
+            "leaseId": LEASE_ID, "term": term, "value": asked.body["value"].as_str().unwrap_or(""), "version": 3,
+            "fencing": "bestEffort", "expiresAt": "2026-11-30T22:00:30Z", "expiresInMs": expires_in_ms,
+            "replayed": false, "revision": 17, "clusterTimeMs": 91_234,
+        }),
+    )
+}
+
+/// A renewed term.
+pub fn term_renewed(term: u64, expires_in_ms: u64) -> Say {
+    Say::Json(
+        200,
+        json!({
+            "fencingToken": term, "expiresAt": "2026-11-30T22:00:30Z", "expiresInMs": expires_in_ms, "clipped": false,
+            "revision": 19, "clusterTimeMs": 91_236,
+        }),
+    )
+}
+
+/// A problem document with something more to say.
+pub fn problem_with(status: u16, code: &str, retry_with: Option<&str>, more: &Value) -> Say {
+    let Say::Json(status, mut body) = problem(status, code, retry_with) else { unreachable!() };
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    Say::Json(status, body)
+}
+
+/// A service in which everybody who campaigns leads at once.
+pub fn elects_all(ttl_ms: u64) -> impl FnMut(&Asked) -> Say + Send + 'static {
+    let mut term = 6;
+    move |asked| match asked.path.as_str() {
+        "/v1/elections/campaign" => {
+            term += 1;
+            elected(asked, term, ttl_ms)
+        }
+        "/v1/elections/renew" => term_renewed(term, ttl_ms),
+        "/v1/elections/resign" => released(),
+        "/v1/elections/abandon" => abandoned(),
+        other => panic!("not in the script: {other}"),
+    }
+}
+
+/// A hold of what was asked.
+pub fn held(asked: &Asked, fence: u64, expires_in_ms: u64) -> Say {
+    let resource = asked.body["resource"].as_str().unwrap();
+    let namespace = asked.body["namespace"].as_str().unwrap();
+    Say::Json(
+        200,
+        json!({
+            "state": "held", "resource": resource, "owner": asked.body["owner"],
+            "fenceKey": format!("{namespace}/hold/{resource}"), "fence": fence, "yours": false, "begun": false,
+            "expiresAt": "2026-11-30T22:00:30Z", "expiresInMs": expires_in_ms, "replayed": false, "revision": 17,
+            "clusterTimeMs": 91_234,
+        }),
+    )
+}
+
+/// A hold that goes on.
+pub fn hold_extended(asked: &Asked, begun: bool, expires_in_ms: u64) -> Say {
+    Say::Json(
+        200,
+        json!({
+            "resource": asked.body["resource"], "fence": asked.body["fence"], "begun": begun, "clipped": false,
+            "expiresAt": "2026-11-30T22:10:30Z", "expiresInMs": expires_in_ms, "replayed": false, "revision": 18,
+            "clusterTimeMs": 91_235,
+        }),
+    )
 }

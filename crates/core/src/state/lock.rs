@@ -62,8 +62,7 @@ impl State {
         let namespace = self.namespace_id(namespace).ok_or_else(not_found)?;
         let found = self.find_holding(namespace, family, lease);
         let planted = Planted::RenewalOfAnother;
-        let (id, index) =
-            self.or_anothers(planted, namespace, family, &lease.resource, found)?;
+        let (id, index) = self.or_anothers(planted, namespace, family, &lease.resource, found)?;
         let check = |ttl_ms| self.check_ttl(namespace, "leaseTtl", ttl_ms);
         let ttl_ms = ttl_ms.map(check).transpose()?;
         self.extend(caller, id, index, ttl_ms)

@@ -93,10 +93,7 @@ pub(super) enum Fate {
     /// A write that was done at once; the record's token says with which.
     Done,
     /// An attempt's end by its own account; the record's token is its slot.
-    RunFinished {
-        attempt: u32,
-        state: RunState,
-    },
+    RunFinished { attempt: u32, state: RunState },
 }
 
 /// One remembered request.

@@ -3,12 +3,13 @@
 use super::{
     State,
     claim::{Claim, Face, Namespace, Resource},
+    memory::Fingerprint,
 };
 use crate::{
-    command::Family,
+    command::{ElectionCommand, Family, HoldCommand, JobCommand, Operation},
     ids::{ObjectId, Token},
     limits,
-    names::{NamespaceName, Owner, ResourceName},
+    names::{Caller, NamespaceName, Owner, ResourceName},
     outcome::{Done, Grant, Outcome},
     query::{Due, FaceView, HolderView, ListLocks, LockPage, LockView, NamespaceView, WaiterView},
 };
@@ -184,6 +185,24 @@ impl State {
         let lease_ms = allowed.chain(live).max().expect("there is always the default namespace");
         let delay_ms = policies().map(|policy| policy.lock_delay_ms).max().unwrap_or(0);
         lease_ms + delay_ms
+    }
+
+    /// Whether a request for a lease has been decided or queued before: a repeat of it asks for nothing new.
+    pub fn remembers(&self, caller: &Caller, operation: &Operation) -> bool {
+        let (namespace, family, request_id) = match operation {
+            Operation::Acquire(op) => (&op.namespace, Family::Lock, &op.request_id),
+            Operation::AcquireAll(op) => (&op.namespace, Family::Lock, &op.request_id),
+            Operation::Election(ElectionCommand::Campaign(op)) => {
+                (&op.namespace, Family::Election, &op.request_id)
+            }
+            Operation::Hold(HoldCommand::Hold(op)) => (&op.namespace, Family::Hold, &op.request_id),
+            Operation::Job(JobCommand::ClaimRun(op)) => {
+                (&op.namespace, Family::Job, &op.request_id)
+            }
+            _ => return false,
+        };
+        let request = Fingerprint::request(namespace, caller, family, request_id);
+        self.memory.find(request).is_some()
     }
 
     /// Requests per second that a namespace allows; `None`: unbounded, or no such namespace.

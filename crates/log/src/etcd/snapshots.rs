@@ -151,16 +151,24 @@ impl Shared {
                 // None yet, unless the log has lost it.
                 return self.survey().await.map(|_| None);
             };
-            if vanished.as_ref() == Some(&value) {
-                break;
-            }
+            // Chunks that are not there under a pointer that stays are damaged, and the older snapshot has to do: the
+            // log is kept from there on for just that.
+            let is_damaged = vanished.as_ref() == Some(&value);
             let kept = [Some(pointer.newest), pointer.older];
             let is_before = |stored: &Stored| stored.head.position <= position;
-            let Some(stored) = kept.into_iter().flatten().find(is_before) else { return Ok(None) };
-            match self.load(&stored).await? {
-                Some(bytes) => return Ok(Some(Snapshot { head: stored.head, bytes })),
-                None => vanished = Some(value),
+            let mut kept = kept.into_iter().flatten().filter(is_before).peekable();
+            if kept.peek().is_none() {
+                return Ok(None);
             }
+            for stored in kept.take(if is_damaged { 2 } else { 1 }) {
+                if let Some(bytes) = self.load(&stored).await? {
+                    return Ok(Some(Snapshot { head: stored.head, bytes }));
+                }
+            }
+            if is_damaged {
+                break;
+            }
+            vanished = Some(value);
         }
         let what = "the chunks of a snapshot are not what was saved";
         Err(LogError::Damaged(what.into()))

@@ -114,7 +114,8 @@ impl Driver {
     pub(super) fn link_to(&mut self, leader: Option<String>) {
         let Some(shared) = &self.shared else { return };
         let inputs = self.background.clone();
-        let (dial, secret) = (shared.dial.clone(), shared.secret.clone());
+        let log_id = self.node.state().log_id();
+        let (dial, secret) = (shared.dial.clone(), shared.secret.of_log(log_id));
         self.link = leader.map(|address| Link::to(address, dial, secret, inputs));
     }
 

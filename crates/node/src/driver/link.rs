@@ -236,7 +236,8 @@ pub async fn serve_link(
     mut stream: impl Stream,
     secret: &Secret,
 ) -> io::Result<()> {
-    let shaken = shake_hands(&mut stream, secret, End::Leader);
+    let secret = secret.of_log(node.status().borrow().log_id);
+    let shaken = shake_hands(&mut stream, &secret, End::Leader);
     let (prove, mut check) = tokio::time::timeout(SILENCE, shaken).await??;
     let (mut from, to) = tokio::io::split(stream);
     let (answers, outgoing) = mpsc::unbounded_channel();

@@ -1,6 +1,7 @@
 //! Who may link: both ends prove that they know the cluster's secret, and each frame carries a proof that it comes
 //! from the other end and in its order. (What is said can be read on the way; it cannot be changed.)
 
+use sereno_core::ids::LogId;
 use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -17,6 +18,11 @@ impl Secret {
     /// From the bytes that an operator has chosen.
     pub fn new(bytes: &[u8]) -> Self {
         Self(blake3::derive_key(CONTEXT, bytes))
+    }
+
+    /// For links about this log alone: a node at an address that another service has taken over is a stranger.
+    pub(super) fn of_log(&self, log_id: LogId) -> Self {
+        Self(*blake3::keyed_hash(&self.0, &log_id.0).as_bytes())
     }
 }
 
@@ -104,7 +110,7 @@ pub(super) async fn shake_hands(
     let mut proof = [0; PROOF_BYTES];
     stream.read_exact(&mut proof).await?;
     if !incoming.is_next(b"hello", &proof) {
-        let why = "the two nodes' cluster secrets differ";
+        let why = "the two nodes' cluster secrets, or their logs, differ";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
     Ok((outgoing, incoming))
@@ -144,6 +150,13 @@ mod tests {
         for result in [one, other] {
             assert_eq!(result.err().unwrap().kind(), io::ErrorKind::PermissionDenied);
         }
+    }
+
+    #[test]
+    fn each_log_has_links_of_its_own() {
+        let secret = Secret::new(b"s");
+        let of = |byte| secret.of_log(LogId([byte; 16])).0;
+        assert!(of(1) == of(1) && of(1) != of(2) && of(1) != secret.0);
     }
 
     #[tokio::test]

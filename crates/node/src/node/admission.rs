@@ -12,7 +12,7 @@ use sereno_core::{
     command::{Command, ElectionCommand, JobCommand, Operation},
     ids::{ClusterTime, LeaseId},
     limits,
-    names::Invalid,
+    names::{Caller, Invalid},
     planted::{self, Planted},
 };
 
@@ -103,7 +103,7 @@ impl Node {
             return Err(undecided);
         }
         check_slot(wall_us, &call.operation)?;
-        self.check_rate(now, &call.operation)?;
+        self.check_rate(now, &call.caller, &call.operation)?;
         if let Operation::RaiseLevel { level } = call.operation {
             self.check_level(now, level).map_err(Undecided::Invalid)?;
         }
@@ -131,6 +131,12 @@ impl Node {
         let now = self.state.time();
         let told = self.in_flight.as_ref().map_or(now, |in_flight| in_flight.entry.time.max(now));
         match given {
+            // A leader that does not know yet that another one leads may be told of the other's time.
+            Some(given) if given > told && self.settings.is_shared => {
+                let reason =
+                    format!("bornAt lies ahead of what this node knows, which is {now} ms");
+                Err(Undecided::Unavailable { reason, retry_after_ms: 100 })
+            }
             Some(given) if given > told => {
                 let rule = format!("lies ahead of this log, whose cluster time is {now} ms");
                 Err(Undecided::Invalid(Invalid::new("bornAt", rule)))
@@ -139,11 +145,20 @@ impl Node {
         }
     }
 
-    pub(super) fn check_rate(&mut self, now: Mono, operation: &Operation) -> Result<(), Undecided> {
+    /// Repeats do not count: who waits has to ask again and again, and whose answer was lost has to.
+    pub(super) fn check_rate(
+        &mut self,
+        now: Mono,
+        caller: &Caller,
+        operation: &Operation,
+    ) -> Result<(), Undecided> {
         let Some(namespace) = operation.namespace().filter(|_| is_rated(operation)) else {
             return Ok(());
         };
         let Some(per_second) = self.state.requests_per_second(namespace) else { return Ok(()) };
+        if self.state.remembers(caller, operation) {
+            return Ok(());
+        }
         self.rates.take(namespace, per_second, now).map_err(|retry_after_ms| {
             Undecided::RateLimited {
                 namespace: namespace.clone(),

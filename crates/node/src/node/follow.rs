@@ -134,7 +134,8 @@ impl Node {
             None => progress.abstains_until.unwrap_or(self.retry_at),
             Some(_) => progress.moved_at.plus_ms(progress.silence_ms(!self.forward.is_linked())),
         };
-        Some(silent_at.max(self.retry_at).max(self.peers.known_at()))
+        let founds = self.state.head() == Head::EMPTY;
+        Some(silent_at.max(self.retry_at).max(self.peers.known_at(founds)))
     }
 
     /// Whether it reads on. Not while its announce is under way: that has to be resolved before anything is applied,

@@ -79,6 +79,8 @@ impl Node {
         self.unlinked(out);
         self.forward.leader = leader.clone();
         self.forward.heard_at = None;
+        // What another has told of its time says nothing about this one's.
+        self.forward.leader_time = ClusterTime(0);
         out.push(Output::Link(leader));
     }
 

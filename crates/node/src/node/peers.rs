@@ -99,6 +99,8 @@ pub(super) struct Peers {
     seen: BTreeMap<String, Seen>,
     /// When another node's record was read first, or when nobody waits for that any longer.
     known_at: Mono,
+    /// When nobody waits for further records: whoever founds a log does, for its clock begins all tokens.
+    all_known_at: Mono,
     twin: Twin,
     publish_at: Mono,
     beat: u64,
@@ -157,6 +159,7 @@ impl Peers {
         Self {
             seen: BTreeMap::new(),
             known_at: now.plus_ms(KNOWN_MS),
+            all_known_at: now.plus_ms(KNOWN_MS),
             twin: Twin::default(),
             publish_at: now,
             beat: 0,
@@ -178,8 +181,8 @@ impl Peers {
         self.publish_at
     }
 
-    pub(super) fn known_at(&self) -> Mono {
-        self.known_at
+    pub(super) fn known_at(&self, founds: bool) -> Mono {
+        if founds { self.all_known_at } else { self.known_at }
     }
 
     fn live(&self, now: Mono) -> impl Iterator<Item = &Seen> {

@@ -6,6 +6,7 @@ use super::ServerError;
 use crate::audit::End;
 use sereno_core::entry::Head;
 use sereno_log::{Log, Read};
+use std::{fs, path::Path};
 
 /// What an operator can do.
 fn way_out(is_shared: bool) -> &'static str {
@@ -15,15 +16,55 @@ fn way_out(is_shared: bool) -> &'static str {
     }
 }
 
+/// A refusal is remembered in the data folder by this file: the log may go on until it can no longer be compared, and
+/// must not be believed then.
+const REFUSED: &str = "log-refused";
+
+/// The check at a start in this data folder.
+///
 /// # Errors
 /// When the trail knows of something that the log does not have, or, where nodes share the log, of another log.
-pub(super) async fn check(log: &dyn Log, known: End, is_shared: bool) -> Result<(), ServerError> {
-    let Some(log_id) = known.log_id else { return Ok(()) };
+pub(super) async fn check_in(
+    folder: &Path,
+    log: &dyn Log,
+    known: End,
+    is_shared: bool,
+) -> Result<(), ServerError> {
+    let mark = folder.join(REFUSED);
+    match check(log, known, is_shared, mark.exists()).await? {
+        Verdict::Fits if mark.exists() => Ok(fs::remove_file(&mark)?),
+        Verdict::Fits => Ok(()),
+        Verdict::Another(why) => Err(ServerError::Failed(why)),
+        Verdict::SetBack(why) => {
+            fs::write(&mark, &why)?;
+            Err(ServerError::Failed(why))
+        }
+    }
+}
+
+/// What comes of comparing a log with what a trail tells of it.
+enum Verdict {
+    Fits,
+    /// Nothing was found out about the log that the trail tells of.
+    Another(String),
+    /// What was granted since may be granted again.
+    SetBack(String),
+}
+
+/// Whether the log has what the trail knows of.
+async fn check(
+    log: &dyn Log,
+    known: End,
+    is_shared: bool,
+    was_refused: bool,
+) -> Result<Verdict, ServerError> {
+    let Some(log_id) = known.log_id else { return Ok(Verdict::Fits) };
     let head = log.head().await?;
-    let refuse = |what: String| Err(ServerError::Failed(what));
+    let another = |what: String| Ok(Verdict::Another(what));
+    let set_back = |what: String| Ok(Verdict::SetBack(what));
     let way_out = way_out(is_shared);
     if head == Head::EMPTY {
-        return refuse(format!(
+        return another(format!(
             "there is no log, and this data folder has served one: its audit trail tells of the log {log_id} up to \
              position {}. Does --log name another one? Or was the log deleted: {way_out}. For a new service take a new \
              data folder",
@@ -33,8 +74,8 @@ pub(super) async fn check(log: &dyn Log, known: End, is_shared: bool) -> Result<
     if head.log_id != log_id {
         // One machine's log comes into its folder by `sereno restore` alone, which knows what it does.
         return match is_shared {
-            false => Ok(()),
-            true => refuse(format!(
+            false => Ok(Verdict::Fits),
+            true => another(format!(
                 "this data folder has served the log {log_id}, and --log names the log {}. If that is meant (a restored \
                  backup, another service), take a new data folder, and keep this one's audit trail",
                 head.log_id
@@ -42,22 +83,33 @@ pub(super) async fn check(log: &dyn Log, known: End, is_shared: bool) -> Result<
         };
     }
     if head.position < known.position {
-        return refuse(format!(
+        return set_back(format!(
             "the log was set back: it ends at position {}, and the audit trail here tells of position {}: {way_out}",
             head.position, known.position
         ));
     }
-    if let Some((position, hash)) = known.entry
-        && let Read::Entries(entries) = log.read(position, 1).await?
-        && let Some(entry) = entries.first()
-        && (entry.head.position, entry.head.hash) != (position, hash)
-    {
-        return refuse(format!(
-            "the log was set back and has gone on differently: its entry {position} is not the one that the audit trail \
-             here tells of: {way_out}"
-        ));
+    if let Some((position, hash)) = known.entry {
+        match log.read(position, 1).await? {
+            Read::Entries(entries) => {
+                let entry = entries.first().map(|entry| (entry.head.position, entry.head.hash));
+                if entry.is_some_and(|entry| entry != (position, hash)) {
+                    return set_back(format!(
+                        "the log was set back and has gone on differently: its entry {position} is not the one that the \
+                         audit trail here tells of: {way_out}"
+                    ));
+                }
+            }
+            // Whoever was away for long finds it so: only a refusal that is remembered stands against it.
+            Read::Trimmed { .. } if was_refused => {
+                return set_back(format!(
+                    "the log was found to be set back at an earlier start, and can no longer be compared with the audit \
+                     trail here, which tells of position {position}: {way_out}"
+                ));
+            }
+            Read::Trimmed { .. } => {}
+        }
     }
-    Ok(())
+    Ok(Verdict::Fits)
 }
 
 #[cfg(test)]
@@ -68,7 +120,10 @@ mod tests {
         ids::{LogId, Position},
         testing::Scribe,
     };
-    use sereno_log::memory::{Memory, MemoryLog};
+    use sereno_log::{
+        Snapshot,
+        memory::{Memory, MemoryLog},
+    };
 
     /// A log of three entries, and the hashes of its entries.
     fn log() -> (Memory, Vec<EntryHash>) {
@@ -87,7 +142,9 @@ mod tests {
     }
 
     async fn refusal(memory: &Memory, known: End, is_shared: bool) -> Option<String> {
-        let checked = check(&MemoryLog::of(memory.clone()), known, is_shared).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = MemoryLog::of(memory.clone());
+        let checked = check_in(folder.path(), &log, known, is_shared).await;
         checked.err().map(|error| error.to_string())
     }
 
@@ -124,5 +181,27 @@ mod tests {
         }
         assert!(refusal(&memory, other, true).await.is_some_and(|why| why.contains("--log names")));
         assert_eq!(refusal(&memory, other, false).await, None, "`sereno restore` has put it there");
+    }
+    #[tokio::test]
+    async fn a_refusal_stands_when_the_log_can_no_longer_be_compared() {
+        let (memory, hashes) = log();
+        let folder = tempfile::tempdir().expect("a folder");
+        let known = End {
+            log_id: Some(memory.head().log_id),
+            position: Position(2),
+            entry: Some((Position(2), hashes[2])),
+        };
+        let start = async |memory: &Memory, known| {
+            let log = MemoryLog::of(memory.clone());
+            check_in(folder.path(), &log, known, true).await.map_err(|error| error.to_string())
+        };
+        assert!(start(&memory, known).await.is_err_and(|why| why.contains("its entry 2")));
+        let snapshot = Snapshot { head: memory.head(), bytes: Default::default() };
+        let trimmed = Memory::from_snapshot(snapshot);
+        assert!(start(&trimmed, known).await.is_err_and(|why| why.contains("an earlier start")));
+        // The right log is back: that can be seen, and is believed.
+        let right = End { entry: Some((Position(2), hashes[1])), ..known };
+        assert_eq!(start(&memory, right).await, Ok(()));
+        assert_eq!(start(&trimmed, right).await, Ok(()), "who was away for long finds it trimmed");
     }
 }

@@ -108,7 +108,7 @@ impl Server {
         let failure = Failure::default();
         let audit = open_audit(&config, &failure)?;
         if let Some(audit) = &audit {
-            known::check(&*log, audit.end(), shared.is_some()).await?;
+            known::check_in(&config.data, &*log, audit.end(), shared.is_some()).await?;
         }
         let metrics = Arc::new(Metrics::new());
         let mut sinks: Vec<Arc<dyn Sink>> = vec![metrics.events.clone()];

@@ -40,7 +40,14 @@ fn abort_on_panic() {
 
 async fn serve(config: Config) -> Result<(), ServerError> {
     let mut signals = Signals::new()?;
-    let server = Server::start(config).await?;
+    // Until etcd answers there is nothing to stop gracefully.
+    let server = tokio::select! {
+        started = Server::start(config) => started?,
+        name = signals.next() => {
+            tracing::info!(signal = name, "asked to stop before it served");
+            return Ok(());
+        }
+    };
     let _not_yet = tokio::time::timeout(READY_PATIENCE, server.ready()).await.is_err();
     announce(&server)?;
     tokio::select! {

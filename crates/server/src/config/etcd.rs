@@ -87,7 +87,13 @@ impl EtcdConfig {
         };
         let tls = match &self.ca {
             Some(ca) => {
-                Some(EtcdTls { ca: read_file("--etcd-ca", ca)?, client, server_name: None })
+                let ca = read_file("--etcd-ca", ca)?;
+                // An empty list of authorities is taken without a word, and looks like an etcd that is away.
+                if !String::from_utf8_lossy(&ca).contains("-----BEGIN CERTIFICATE-----") {
+                    let rule = "has no certificate in it (PEM)".into();
+                    return Err(ConfigError::Invalid { option: "--etcd-ca", rule });
+                }
+                Some(EtcdTls { ca, client, server_name: None })
             }
             None => None,
         };

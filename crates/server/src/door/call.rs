@@ -9,7 +9,7 @@ use sereno_core::{
     names::Caller,
     outcome::{Done, Outcome},
 };
-use sereno_node::handle::{Call, Reply};
+use sereno_node::handle::{Call, Consistency, Reply};
 use std::time::Duration;
 
 /// Somebody has to make room: until then it is of no use to ask often.
@@ -51,6 +51,14 @@ impl Door {
         result
     }
 
+    /// Whether the request is remembered here: who waits may ask on, and whose answer was lost gets it.
+    async fn is_repeat(&self, asked: &Asked, operation: &Operation) -> bool {
+        let (caller, operation) = (asked.caller.clone(), operation.clone());
+        let remembers = move |state: &sereno_core::State| state.remembers(&caller, &operation);
+        let read = self.node.read(Consistency::Stale, asked.timeout.deadline(), remembers).await;
+        read.is_ok_and(|(is_repeat, _)| is_repeat)
+    }
+
     /// The same for a part of a call that is counted as a whole.
     pub(super) async fn call_uncounted(
         &self,
@@ -59,6 +67,7 @@ impl Door {
     ) -> Result<Decided, Refused> {
         if asked.kind.asks()
             && let Some(reason) = self.reach.storage.refuses()
+            && !self.is_repeat(&asked, &operation).await
         {
             let refused = Refused::new(ErrorCode::Overloaded, reason);
             return Err(refused.with(|problem| {

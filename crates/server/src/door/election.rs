@@ -111,11 +111,7 @@ fn to_campaign(
     })
 }
 
-fn to_elected(
-    namespace: &NamespaceName,
-    elected: &outcome::Elected,
-    decided: &Decided,
-) -> Elected {
+fn to_elected(namespace: &NamespaceName, elected: &outcome::Elected, decided: &Decided) -> Elected {
     let grant = &elected.grant;
     let [(election, term)] = grant.holdings.as_slice() else { mismatch(Kind::Campaign) };
     Elected {

@@ -4,7 +4,7 @@ use super::{
     Door,
     answer::{Answer, ok},
     observe,
-    openapi::{GetProblems, ListProblems},
+    openapi::{GetElectionProblems, ListProblems},
     problem::Refused,
     query::Params,
     reads::{list_of, name_of},
@@ -41,7 +41,7 @@ pub(super) const ELECTIONS: &str = "/v1/elections/";
         super::openapi::NamespaceParam, super::openapi::ConsistencyParam, super::openapi::ObserveParams,
         super::openapi::TimeoutHeader,
     ),
-    responses((status = 200, description = "Led or vacant.", body = Election), GetProblems)
+    responses((status = 200, description = "Led or vacant.", body = Election), GetElectionProblems)
 )]
 pub(super) async fn get_election(
     State(door): State<Arc<Door>>,
@@ -58,7 +58,10 @@ pub(super) async fn get_election(
             return observe::observe(door, timeout, &params, &headers, namespace, election).await;
         }
         Some(other) => {
-            return Err(Refused::invalid("observe", format!("must be true or false, is {other:?}")));
+            return Err(Refused::invalid(
+                "observe",
+                format!("must be true or false, is {other:?}"),
+            ));
         }
     }
     let (asked, name) = (namespace.clone(), election.clone());

@@ -28,6 +28,7 @@ use sereno_core::{
     names::{ScheduleText, ZoneName},
     outcome::Done,
 };
+use sereno_schedule::Schedule;
 use std::sync::Arc;
 
 const MAX_RUN_MS_DEFAULT: u64 = 3_600_000;
@@ -64,9 +65,14 @@ pub(super) async fn put(
 
 fn to_definition(request: &PutJobRequest) -> Result<JobDefinition, Refused> {
     let invalid = |field: &'static str| move |rule: String| Refused::invalid(field, rule);
+    let schedule = ScheduleText::new(&request.schedule).map_err(invalid("schedule"))?;
+    let zone = ZoneName::new(&request.zone).map_err(invalid("zone"))?;
+    // The core keeps both as texts: what they mean is for replicas, and what they must be for this door.
+    Schedule::parse(&request.schedule, &request.zone)
+        .map_err(|wrong| Refused::invalid(wrong.part.as_str(), wrong.rule))?;
     Ok(JobDefinition {
-        schedule: ScheduleText::new(&request.schedule).map_err(invalid("schedule"))?,
-        zone: ZoneName::new(&request.zone).map_err(invalid("zone"))?,
+        schedule,
+        zone,
         missed: match request.missed {
             None | Some(sereno_api::Missed::Latest) => Missed::Latest,
             Some(sereno_api::Missed::Skip) => Missed::Skip,

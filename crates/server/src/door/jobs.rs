@@ -16,8 +16,7 @@ use axum::extract::State;
 use hyper::Uri;
 use sereno_api::{ErrorCode, Job, JobPage, JobRow, Millis, Missed, Overlap, Run};
 use sereno_core::{
-    self as core,
-    command,
+    self as core, command,
     query::{JobView, RunView},
 };
 use std::sync::Arc;

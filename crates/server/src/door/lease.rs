@@ -147,23 +147,23 @@ impl Door {
         request: &AbandonRequest,
     ) -> Result<Answer<Abandoned>, Refused> {
         let door = self;
-    let (kind, mode, caller) = (Kind::Abandon, Mode::Now, caller.name());
-    let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
-    let operation = door.counted(kind, to_abandon(door, family, request))?;
-    let decided = door.call(asked, Operation::Abandon(operation)).await?;
-    let Done::Abandoned { was } = decided.done else { mismatch(kind) };
-    let (reason, code) = match was {
-        outcome::AbandonedWas::Ended(end) => (Some(wire::end(end)), None),
-        outcome::AbandonedWas::Refused(code) => (None, Some(wire::code(code))),
-        _ => (None, None),
-    };
-    Ok(ok(Abandoned {
-        was: wire::abandoned_was(was),
-        reason,
-        code,
-        revision: decided.revision,
-        cluster_time_ms: decided.time,
-    }))
+        let (kind, mode, caller) = (Kind::Abandon, Mode::Now, caller.name());
+        let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
+        let operation = door.counted(kind, to_abandon(door, family, request))?;
+        let decided = door.call(asked, Operation::Abandon(operation)).await?;
+        let Done::Abandoned { was } = decided.done else { mismatch(kind) };
+        let (reason, code) = match was {
+            outcome::AbandonedWas::Ended(end) => (Some(wire::end(end)), None),
+            outcome::AbandonedWas::Refused(code) => (None, Some(wire::code(code))),
+            _ => (None, None),
+        };
+        Ok(ok(Abandoned {
+            was: wire::abandoned_was(was),
+            reason,
+            code,
+            revision: decided.revision,
+            cluster_time_ms: decided.time,
+        }))
     }
 }
 

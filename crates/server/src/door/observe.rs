@@ -139,8 +139,7 @@ impl Observer {
         self.cursor.revision = self.cursor.revision.max(at.revision);
         let view = view.expect("a namespace that was there stays");
         let record: Election = elections::record(&self.namespace, &view, at);
-        let mut out =
-            format!("event: leader\nid: {}\n", format_cursor(self.cursor)).into_bytes();
+        let mut out = format!("event: leader\nid: {}\n", format_cursor(self.cursor)).into_bytes();
         data(&mut out, &record);
         Ok(out.into())
     }

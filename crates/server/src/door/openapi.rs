@@ -144,6 +144,8 @@ problems! {
         LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of a read of one thing.
     GetProblems: InvalidArgument PermissionDenied NotFound Overloaded Unavailable;
+    /// Of a read of an election, or of following it.
+    GetElectionProblems: InvalidArgument PermissionDenied NotFound Resync Overloaded Unavailable;
     /// Of a read of a list.
     ListProblems: InvalidArgument PermissionDenied NotFound Overloaded Unavailable;
     /// Of a watch.

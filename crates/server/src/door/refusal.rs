@@ -154,7 +154,9 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
         }
         (Detail::Run { holder: Some(holder) }, _) => {
             let (owner, left_ms) = (&holder.owner, holder.expires_in_ms);
-            format!("an attempt of {owner:?} is under way, for at most {left_ms} ms without a renewal")
+            format!(
+                "an attempt of {owner:?} is under way, for at most {left_ms} ms without a renewal"
+            )
         }
         (Detail::Run { holder: None }, _) => "the job is in its lock delay".into(),
         (Detail::None, code) => plain_sentence(kind, code),
@@ -199,7 +201,10 @@ fn plain_sentence(kind: Kind, code: Code) -> String {
         Code::FencingRequired => "the namespace requires fencing: enforced".into(),
         Code::NotFound => "there is no such namespace".into(),
         Code::NotHolder
-            if matches!(kind, Kind::RenewHold | Kind::BeginHold | Kind::ReleaseHold | Kind::Hold) =>
+            if matches!(
+                kind,
+                Kind::RenewHold | Kind::BeginHold | Kind::ReleaseHold | Kind::Hold
+            ) =>
         {
             "the owner has no hold by that fence".into()
         }

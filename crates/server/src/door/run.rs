@@ -19,13 +19,11 @@ use crate::{
 };
 use axum::extract::State;
 use sereno_api::{
-    AbandonRequest, Abandoned, ClaimRunRequest, ClaimedState, FinishRunRequest, Renewed,
-    RenewRunRequest, RunClaimed, RunFinished,
+    AbandonRequest, Abandoned, ClaimRunRequest, ClaimedState, FinishRunRequest, RenewRunRequest,
+    Renewed, RunClaimed, RunFinished,
 };
 use sereno_core::{
-    command::{
-        ClaimRun, Family, FinishRun, JobCommand, LeaseRef, Operation, Renew, RunResult,
-    },
+    command::{ClaimRun, Family, FinishRun, JobCommand, LeaseRef, Operation, Renew, RunResult},
     names::NamespaceName,
     outcome::{self, Done},
 };

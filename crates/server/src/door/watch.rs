@@ -92,7 +92,10 @@ pub(super) fn event_stream(body: Body) -> Response {
 }
 
 /// The cursor to follow from. A browser that reconnects says in a header how far it came.
-pub(super) fn from<'a>(params: &'a Params, headers: &'a HeaderMap) -> Result<Option<&'a str>, Refused> {
+pub(super) fn from<'a>(
+    params: &'a Params,
+    headers: &'a HeaderMap,
+) -> Result<Option<&'a str>, Refused> {
     match headers.get("last-event-id") {
         Some(value) => {
             let text =

@@ -10,7 +10,7 @@ use sereno_core::{
     event::{Event, EventKind},
     ids::{ClusterTime, Position},
     names::{NamespaceName, ResourceName},
-    outcome::End,
+    outcome::{End, RunState},
 };
 use sereno_node::events::{EventBatch, Sink};
 use std::{
@@ -142,7 +142,11 @@ impl EventMetrics {
             vacancies: Mutex::default(),
         };
         if let Ok(default) = NamespaceName::new(NamespaceName::DEFAULT) {
-            metrics.namespace(&default, CoreFamily::Lock);
+            for family in
+                [CoreFamily::Lock, CoreFamily::Election, CoreFamily::Hold, CoreFamily::Job]
+            {
+                metrics.namespace(&default, family);
+            }
         }
         metrics
     }
@@ -241,6 +245,15 @@ impl Families {
             [namespace, family, (name, value.to_owned())]
         };
         let ended = |end: End| self.ends.get_or_create_owned(&with("end", end.as_str()));
+        // A series that only appears with its first event hides that event from every rate.
+        drop(self.fence_refusals.get_or_create(&labels()));
+        if family == CoreFamily::Job.as_str() {
+            for state in [RunState::Succeeded, RunState::Failed, RunState::Lost] {
+                let state = crate::wire::run_state(state).as_str().to_owned();
+                let [namespace, _] = labels();
+                drop(self.runs.get_or_create(&[namespace, ("state", state)]));
+            }
+        }
         Namespace {
             label: label.to_owned(),
             family,

@@ -24,7 +24,7 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
     let put = json!({"expectedVersion": 0, "policy": {"maxLeases": 0}});
     bench.put("/v1/namespaces/none", put).await.ok::<Value>();
     bench.acquire("c", json!({"namespace": "none"})).await.problem(ErrorCode::LimitReached);
-    let floor = json!({"requestId": request_id(), "floor": 7});
+    let floor = json!({"requestId": request_id(), "floor": granted.fencing_token + 1_000_000_000});
     bench.post("/v1/admin/token-floor", floor).await.ok::<Value>();
 
     let lines = page(&bench, "").await.lines;
@@ -33,6 +33,7 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
         kinds,
         [
             AuditKind::Log,
+            AuditKind::LevelRaised,
             AuditKind::Granted,
             AuditKind::Ended,
             AuditKind::Granted,
@@ -42,12 +43,12 @@ async fn every_grant_and_every_end_is_in_it_and_no_secret() {
             AuditKind::TokenFloorSet,
         ]
     );
-    assert_eq!(lines[1].fence_key.as_deref(), Some("default/lock/a"));
-    assert_eq!(lines[1].fencing_token, Some(secret.fencing_token));
-    assert_eq!((lines[2].end, lines[4].end), (Some(Reason::Released), Some(Reason::Forced)));
-    assert_eq!(lines[4].reason.as_deref(), Some("gone"));
-    assert_eq!(lines[6].code, Some(ErrorCode::LimitReached));
-    assert!(lines[1].revision < lines[2].revision && lines[1].entry_hash.is_some());
+    assert_eq!(lines[2].fence_key.as_deref(), Some("default/lock/a"));
+    assert_eq!(lines[2].fencing_token, Some(secret.fencing_token));
+    assert_eq!((lines[3].end, lines[5].end), (Some(Reason::Released), Some(Reason::Forced)));
+    assert_eq!(lines[5].reason.as_deref(), Some("gone"));
+    assert_eq!(lines[7].code, Some(ErrorCode::LimitReached));
+    assert!(lines[2].revision < lines[3].revision && lines[2].entry_hash.is_some());
 
     let first_two = page(&bench, "?limit=2").await;
     assert_eq!((first_two.lines.len(), first_two.next_from), (2, 3));
@@ -94,7 +95,7 @@ async fn a_trail_that_was_taken_away_is_missed_only_as_far_as_the_log_is() {
     // The log still has everything from its beginning, so the trail is made again.
     let lines = page(&bench, "").await.lines;
     let kinds: Vec<_> = lines.iter().map(|line| line.kind).collect();
-    assert_eq!(kinds, [AuditKind::Log, AuditKind::Granted]);
+    assert_eq!(kinds, [AuditKind::Log, AuditKind::LevelRaised, AuditKind::Granted]);
     bench.stop().await;
 }
 

@@ -17,8 +17,7 @@ async fn every_documented_method_is_served_and_no_other() {
     let paths = document()["paths"].as_object().unwrap();
     assert!(paths.len() > 15);
     for (path, item) in paths {
-        let concrete =
-            path.replace("{code}", "LOCKED").replace(['{', '}'], "");
+        let concrete = path.replace("{code}", "LOCKED").replace(['{', '}'], "");
         let documented = documented_methods(item);
         for method in METHODS.iter().filter(|method| !documented.contains(**method)) {
             let request =

@@ -137,8 +137,8 @@ async fn filters_leave_out_the_rest() {
     let (mut admin, _) = Stream::start(&bench, "?family=admin").await;
     bench.grant("stock/1").await;
     bench.acquire("stock/2", json!({"namespace": "other"})).await.ok::<Granted>();
-    bench.grant("orders/1").await;
-    let floor = json!({"requestId": request_id(), "floor": 5});
+    let last = bench.grant("orders/1").await.fencing_token;
+    let floor = json!({"requestId": request_id(), "floor": last + 1_000_000_000});
     bench.post("/v1/admin/token-floor", floor).await.ok::<serde_json::Value>();
     let resource = |frame: Frame| frame.change().resource;
     assert_eq!(resource(by_prefix.next().await.unwrap()).as_deref(), Some("orders/1"));

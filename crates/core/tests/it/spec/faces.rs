@@ -255,7 +255,8 @@ impl World {
             None => format!("-{}", super::print::ms(SLOT_ZERO_MS - slot.0)),
         };
         let paused = if job.paused { ", paused" } else { "" };
-        let mut said = format!("version {}, watermark {}{paused}", job.version, after(job.watermark));
+        let mut said =
+            format!("version {}, watermark {}{paused}", job.version, after(job.watermark));
         for run in &job.runs {
             let last = run.last.as_ref().map_or(String::new(), |last| {
                 let end = last.end.map_or("", |end| end.as_str());

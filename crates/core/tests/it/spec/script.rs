@@ -23,8 +23,8 @@ use super::{
 use sereno_core::{
     Applied, State,
     command::{
-        Abandon, Acquire, AcquireAll, Command, EndDeserted, ForceRelease, LeaseRef,
-        Operation, PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
+        Abandon, Acquire, AcquireAll, Command, EndDeserted, ForceRelease, LeaseRef, Operation,
+        PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
     },
     entry::Body,
     ids::{ClusterTime, LeaseId, LogId, Revision, Token},

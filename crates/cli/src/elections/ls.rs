@@ -1,0 +1,73 @@
+//! `sereno elections ls`
+
+use crate::{
+    failure::Failure,
+    locks::{InNamespace, Located},
+    output::{Output, human, table},
+    values,
+};
+use clap::Args;
+use sereno_client::{Client, ListElections, api::ElectionRow};
+
+/// Which elections to list.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    at: InNamespace,
+    /// Only names that begin so.
+    #[arg(default_value = "")]
+    prefix: String,
+    /// Only those that this candidate leads.
+    #[arg(long, value_name = "TEXT")]
+    candidate: Option<String>,
+    /// So many at most: 1 to 1000000.
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = values::count(LIMIT_MAX))]
+    limit: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A namespace has no more leases at once.
+const LIMIT_MAX: u64 = sereno_core::limits::LEASES_PER_NAMESPACE_MAX;
+const PAGE_ROWS: usize = 1_000;
+
+pub(crate) async fn run(client: &Client, args: LsArgs) -> Result<u8, Failure> {
+    let at = args.at;
+    let mut list = ListElections {
+        namespace: at.namespace.clone(),
+        prefix: args.prefix,
+        candidate: args.candidate,
+        ..ListElections::default()
+    };
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let mut rows: Vec<ElectionRow> = Vec::new();
+    let mut more = true;
+    while more && rows.len() < limit {
+        list.limit = Some((limit - rows.len()).min(PAGE_ROWS));
+        let page = client.list_elections(&list).await?;
+        rows.extend(page.elections);
+        more = page.next_cursor.is_some();
+        list.cursor = page.next_cursor;
+    }
+    let rows: Vec<_> = rows.into_iter().map(|row| at.locate(row)).collect();
+    args.output.answer(&rows, |rows| text(rows, more))?;
+    Ok(0)
+}
+
+fn text(rows: &[Located<ElectionRow>], more: bool) -> String {
+    let cells = |Located { thing: row, .. }: &Located<ElectionRow>| {
+        let leader = &row.leader;
+        vec![
+            row.election.clone(),
+            leader.candidate.clone(),
+            leader.term.to_string(),
+            human(leader.led_for_ms),
+            human(leader.expires_in_ms),
+            row.waiters.to_string(),
+            leader.value.clone(),
+        ]
+    };
+    let head = ["ELECTION", "LEADER", "TERM", "LEADS", "EXPIRES IN", "WAITERS", "VALUE"];
+    let text = table(&head, &rows.iter().map(cells).collect::<Vec<_>>());
+    if more { text + "\n(there are more: raise --limit)" } else { text }
+}

@@ -1,0 +1,169 @@
+//! A thousand slots, several replicas, and everything that goes wrong with them: no slot is lost, none that is finished
+//! begins again, and no two attempts work at the same time (asserted in `world.rs`, whenever something begins).
+
+mod ledger;
+mod replica;
+mod world;
+
+use ledger::Fake;
+use replica::Replica;
+use sereno_api::{Missed, Overlap, RunState};
+use sereno_schedule::Schedule;
+use world::{EPOCH, World};
+
+const SLOTS: u64 = 1_000;
+/// Milliseconds of a step.
+const STEP: u64 = 10;
+const SEEDS: u64 = 6;
+
+#[derive(Clone, Copy)]
+struct Case {
+    missed: Missed,
+    overlap: Overlap,
+    retries: u32,
+    work_max: u64,
+    /// Operators pause and resume it, put new definitions, ask for extra runs.
+    operated: bool,
+    /// One outage is longer than slots are claimed late.
+    long_outage: bool,
+}
+
+/// Each slot, one after the other, with retries enough for anything.
+const ALL: Case = Case {
+    missed: Missed::All,
+    overlap: Overlap::Forbid,
+    retries: 1_000,
+    work_max: 1_200,
+    operated: true,
+    long_outage: false,
+};
+
+/// Every second a slot, until all are through.
+fn simulate(seed: u64, case: &Case) -> (Fake, World) {
+    let schedule = Schedule::parse("* * * * * *", "UTC").unwrap();
+    let mut fake = Fake::new(case.missed, case.overlap, case.retries, EPOCH + 1_000);
+    let mut world = World::new(seed, schedule, case.work_max, 0.02);
+    let mut replicas: Vec<Replica> = Vec::new();
+    for _ in 0..3 {
+        let skew = i64::try_from(world.some(0..4_000)).unwrap() - 2_000;
+        replicas.push(Replica::new(skew));
+    }
+    let mut down_until = 0;
+    while !is_through(&fake) {
+        assert!(world.now < 40 * SLOTS * 1_000, "seed {seed}: stuck at {}", world.now);
+        world.now += STEP;
+        let is_calm = world.now > SLOTS * 1_000;
+        if !is_calm && world.chance(0.0002) {
+            down_until = down_until.max(world.now + world.some(500..15_000));
+        }
+        if case.long_outage && world.now == 200_000 {
+            down_until = 700_000;
+        }
+        world.is_up = world.now >= down_until;
+        if world.is_up {
+            fake.tick(STEP);
+        }
+        if case.operated {
+            operate(&mut world, &mut fake, is_calm);
+        }
+        for replica in &mut replicas {
+            if !is_calm {
+                replica.suffer(&mut world);
+            }
+            replica.act(&mut world, &mut fake);
+        }
+    }
+    (fake, world)
+}
+
+fn operate(world: &mut World, fake: &mut Fake, is_calm: bool) {
+    if is_calm {
+        fake.paused = false;
+    } else if world.chance(if fake.paused { 0.003 } else { 0.0002 }) {
+        fake.paused = !fake.paused;
+    } else if world.chance(0.0003) {
+        fake.version += 1;
+    } else if world.chance(0.0003) && world.is_up && !world.now.is_multiple_of(1_000) {
+        fake.run_now(world.wall());
+    }
+}
+
+fn slots() -> impl Iterator<Item = u64> {
+    (1..=SLOTS).map(|second| EPOCH + second * 1_000)
+}
+
+/// Nothing that is due may still run.
+fn is_through(fake: &Fake) -> bool {
+    let last = EPOCH + SLOTS * 1_000;
+    // From the end, where what is open usually is.
+    (1..=SLOTS).rev().all(|second| fake.is_over(EPOCH + second * 1_000))
+        && fake.rows.range(..last).all(|(_, row)| !row.is_open())
+}
+
+fn each_seed(case: &Case, check: impl Fn(u64, &Fake, &World)) {
+    for seed in 0..SEEDS {
+        let (fake, world) = simulate(seed, case);
+        check(seed, &fake, &world);
+    }
+}
+
+#[test]
+fn all_slots_are_done() {
+    each_seed(&ALL, |seed, fake, world| {
+        for slot in slots() {
+            assert_eq!(fake.state(slot), Some(RunState::Succeeded), "seed {seed}: {slot}");
+            assert!(world.done[&slot] >= 1, "seed {seed}: {slot}");
+        }
+        let asked = fake.succeeded.iter().filter(|slot| *slot % 1_000 != 0).count();
+        assert!(asked > 5, "seed {seed}: operators have asked");
+        assert!(world.begun.values().any(|&count| count > 1), "seed {seed}: things went wrong");
+    });
+}
+
+#[test]
+fn without_retries_nothing_begins_twice_and_nothing_is_passed_over() {
+    let case = Case { retries: 0, ..ALL };
+    each_seed(&case, |seed, fake, world| {
+        for slot in slots() {
+            assert!(fake.state(slot).is_some(), "seed {seed}: {slot} was never claimed");
+            assert!(world.begun.get(&slot).copied().unwrap_or(0) <= 1, "seed {seed}: {slot}");
+        }
+        let done = fake.succeeded.len();
+        assert!(done > 700, "seed {seed}: only {done} were done");
+    });
+}
+
+#[test]
+fn slots_that_may_overlap_are_all_done_and_each_once_at_a_time() {
+    let case = Case { overlap: Overlap::Allow, work_max: 2_500, ..ALL };
+    each_seed(&case, |seed, fake, _| {
+        for slot in slots() {
+            assert_eq!(fake.state(slot), Some(RunState::Succeeded), "seed {seed}: {slot}");
+        }
+    });
+}
+
+#[test]
+fn the_latest_slot_is_done_and_older_ones_are_left_out() {
+    let case = Case { missed: Missed::Latest, work_max: 2_500, ..ALL };
+    each_seed(&case, |seed, fake, world| {
+        let begun = slots().filter(|slot| world.begun.contains_key(slot)).count();
+        assert!((200..900).contains(&begun), "seed {seed}: {begun} of {SLOTS}");
+        assert!(slots().all(|slot| fake.is_over(slot)), "seed {seed}");
+    });
+}
+
+#[test]
+fn slots_that_are_too_late_are_left_out() {
+    let case = Case { missed: Missed::Skip, long_outage: true, work_max: 600, ..ALL };
+    each_seed(&case, |seed, fake, world| {
+        let begun = |from: u64, to: u64| {
+            let seconds = (from..to).map(|second| EPOCH + second * 1_000);
+            seconds.filter(|slot| world.begun.contains_key(slot)).count()
+        };
+        // Down from 200 s to 700 s: what was due before 400 s was too late then.
+        assert!(begun(210, 380) == 0, "seed {seed}");
+        assert!(begun(420, 600) > 150, "seed {seed}: {}", begun(420, 600));
+        assert!(fake.watermark > EPOCH + 900_000, "seed {seed}");
+    });
+}
