@@ -83,7 +83,6 @@ impl Requests {
             (AbandonedWas::Done, _) => return,
             (_, Some(Answer::Granted(_, token, _) | Answer::Ended(token))) => Answer::Ended(*token),
             (AbandonedWas::Granted | AbandonedWas::Ended(_), _) => Answer::Gone,
-            (AbandonedWas::Done, _) => unreachable!("a lock's request is not done at once"),
         };
         if let Some(before) = before {
             assert!(may_follow(&before, &now), "S6: {key} was {before:?}, abandoned it is {now:?}");
