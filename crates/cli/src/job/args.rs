@@ -15,8 +15,8 @@ use std::{ffi::OsString, time::Duration};
 /// replica have each. The command finds in its environment
 ///
 ///   SERENO_JOB        which job
-///   SERENO_SLOT       which slot (RFC 3339, in UTC): the key by which its business
-///                     writes are idempotent
+///   SERENO_SLOT       which slot (RFC 3339, in UTC): the key by which its
+///                     business writes are idempotent
 ///   SERENO_ATTEMPT    1 for the first
 ///   SERENO_TOKEN      send it along with every write to the protected resource,
 ///                     which then refuses those of older attempts
