@@ -110,6 +110,9 @@ impl World {
                 self.acts_for_owner(client, &asking, held);
             }
             (Job::Asking(asking), Ok(done)) if done.grant().is_some() => {
+                if self.is_about_to_go(&asking) {
+                    return self.client_abandons(client, asking, now);
+                }
                 let grant = done.grant().expect("just seen");
                 let holding = self.granted(&asking, grant, open.sent_at, now);
                 self.client_holds(client, holding);

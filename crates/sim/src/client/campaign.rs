@@ -3,7 +3,9 @@
 use super::{Asking, Holding, Job, What};
 use crate::world::World;
 use sereno_core::{
-    command::{Campaign, ElectionCommand, Handoff, LeaseRef, Operation, Proclaim, Release, Renew},
+    command::{
+        Campaign, ElectionCommand, Family, Handoff, LeaseRef, Operation, Proclaim, Release, Renew,
+    },
     ids::LeaseId,
     names::{Labels, Owner, Value},
 };
@@ -37,6 +39,17 @@ impl World {
     fn some_owner(&mut self) -> Owner {
         let other = self.random.below(self.clients.len());
         self.clients[other].owner.clone()
+    }
+
+    /// Mostly one who waits, as far as the leader has seen.
+    fn some_heir(&mut self, holding: &Holding) -> Owner {
+        let (namespace, election) = (&holding.namespace, &holding.holdings[0].0);
+        let view = self.truth.state.leased(Family::Election, namespace, election);
+        let queue = view.map_or(Vec::new(), |view| view.queue);
+        match self.random.in_1000(800) && !queue.is_empty() {
+            true => queue[self.random.below(queue.len())].owner.clone(),
+            false => self.some_owner(),
+        }
     }
 
     pub(super) fn campaign(&mut self, asking: &Asking, candidate: &Owner) -> Operation {
@@ -79,7 +92,7 @@ impl World {
         let resign = Release { namespace: namespace.clone(), lease: lease.clone() };
         let mut operations = vec![Operation::Election(ElectionCommand::Resign(resign))];
         if self.random.in_1000(500) {
-            let (to, request_id) = (self.some_owner(), self.request_id());
+            let (to, request_id) = (self.some_heir(holding), self.request_id());
             let handoff = Handoff { namespace, lease, to, request_id };
             operations.push(Operation::Election(ElectionCommand::Handoff(handoff)));
         }

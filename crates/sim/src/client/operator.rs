@@ -24,11 +24,11 @@ const FLOOR_TOO_FAR_US: u64 = 3 * 366 * 24 * 3_600 * 1_000_000;
 impl World {
     /// Reads a lock and its namespace, and then does something about one of them; or raises the floor of tokens.
     pub(super) fn operator_begins(&mut self, client: usize, now: Mono) {
-        if self.config.is_upgraded && self.random.in_1000(120) {
+        if self.config.upgraded_from.is_some() && self.random.in_1000(120) {
             let operation = Operation::RaiseLevel { level: LEVEL_MAX };
             return self.client_does(client, vec![operation], DOING_MS);
         }
-        let floors = if self.config.is_upgraded { 150 } else { 40 };
+        let floors = if self.config.upgraded_from.is_some() { 150 } else { 40 };
         if self.config.raises_floor && self.random.in_1000(floors) {
             let operation = self.set_token_floor(client);
             return self.client_does(client, vec![operation], DOING_MS);

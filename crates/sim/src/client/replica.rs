@@ -54,8 +54,8 @@ impl World {
         let due_ms = self.truth.state.token_clock_us() / 1_000 / EVERY_MS * EVERY_MS;
         match self.random.between(0, 9) {
             0..=3 if !open.is_empty() => open[self.random.below(open.len())].slot,
-            4 if !view.runs.is_empty() => view.runs[self.random.below(view.runs.len())].slot,
-            5 => Slot(due_ms + EVERY_MS),
+            4..=5 if !view.runs.is_empty() => view.runs[self.random.below(view.runs.len())].slot,
+            6 => Slot(due_ms + EVERY_MS),
             _ => Slot(due_ms),
         }
     }
@@ -93,6 +93,11 @@ impl World {
             lease_ttl_ms: Some(asking.ttl_ms),
             labels: Labels::default(),
         }))
+    }
+
+    /// Whether a replica that has just claimed goes away before it begins.
+    pub(super) fn is_about_to_go(&mut self, asking: &Asking) -> bool {
+        matches!(asking.what, What::Run { .. }) && self.random.in_1000(150)
     }
 
     pub(super) fn renew_run(

@@ -38,7 +38,7 @@ impl World {
         if self.config.has_crowd {
             self.plan_crowd();
         }
-        if self.config.is_upgraded {
+        if self.config.upgraded_from.is_some() {
             self.plan_upgrade();
         }
         let faulty = self.faults();
