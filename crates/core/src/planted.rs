@@ -92,6 +92,28 @@ pub enum Planted {
     LevelsMixed,
     /// A node goes on at a level that it does not understand.
     LevelNotChecked,
+    /// The hand-off of an ended term passes on whoever's the election is now.
+    HandOffOfAnother,
+    /// The earlier campaign of a candidate who campaigns anew stays in its queue.
+    ReplacedCampaignWaits,
+    /// A hold is renewed, or begun, whichever fence is named.
+    HoldFenceIgnored,
+    /// A hold whose payment has begun is ended without its fence.
+    BegunEndsWithoutFence,
+    /// A request that was answered with a hold that was there is forgotten when that ends.
+    YoursForgotten,
+    /// An owner may have the same again at once.
+    CoolDownIgnored,
+    /// A slot that has succeeded may be claimed again.
+    FinishedRunsAgain,
+    /// A slot whose retries are used up may be claimed again.
+    RetriesIgnored,
+    /// An attempt that was abandoned counts.
+    AbandonedAttemptCounts,
+    /// An attempt that was abandoned gives back the one before it, too.
+    AbandonGivesBackTwice,
+    /// A late finish ends the attempt that is under way now.
+    FinishOfAnother,
 }
 
 #[cfg(feature = "planted")]
@@ -106,7 +128,7 @@ mod switch {
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 42] = [
+        pub const ALL: [Self; 53] = [
             Self::ActsOnUnknownAnnounce,
             Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
@@ -149,6 +171,17 @@ mod switch {
             Self::FenceIgnored,
             Self::LevelsMixed,
             Self::LevelNotChecked,
+            Self::HandOffOfAnother,
+            Self::ReplacedCampaignWaits,
+            Self::HoldFenceIgnored,
+            Self::BegunEndsWithoutFence,
+            Self::YoursForgotten,
+            Self::CoolDownIgnored,
+            Self::FinishedRunsAgain,
+            Self::RetriesIgnored,
+            Self::AbandonedAttemptCounts,
+            Self::AbandonGivesBackTwice,
+            Self::FinishOfAnother,
         ];
     }
 

@@ -122,10 +122,12 @@ pub struct Config {
     pub copies: u64,
     /// Requests, in a thousand, that are for several locks at once.
     pub alls: u64,
+    /// Asks, in a thousand, that are for terms, holds and runs.
+    pub faces: u64,
     /// Whether an operator raises the floor of tokens. Not where the log is replaced: such a floor is no wall clock's.
     pub raises_floor: bool,
-    /// Whether nodes begin with an older program, and are upgraded one after the other.
-    pub is_upgraded: bool,
+    /// Nodes begin with an older program, which understands levels up to this, and are upgraded one after the other.
+    pub upgraded_from: Option<u32>,
     /// Whether leases end by the thousand.
     pub has_crowd: bool,
     /// Clients keep a lock for so long at most.
@@ -170,8 +172,9 @@ impl Config {
             faults: faults(&mut random, is_embedded, is_replaced),
             copies: if is_long { 120 } else { [0, 30, 120][random.below(3)] },
             alls: [0, 100, 400][random.below(3)],
+            faces: [0, 350, 750][random.below(3)],
             raises_floor: !is_replaced,
-            is_upgraded: random.in_1000(300),
+            upgraded_from: random.in_1000(300).then(|| [1, 2][random.below(2)]),
             has_crowd: random.in_1000(150),
             keeps_ms: [300, 3_000, 15_000][random.below(3)],
             rests_ms: [30, 400, 1_500][random.below(3)],

@@ -52,6 +52,17 @@ fn seeds(bug: Planted) -> u64 {
         Planted::FenceIgnored => 20,
         Planted::LevelsMixed => 50,
         Planted::LevelNotChecked => 50,
+        Planted::HandOffOfAnother => 200,
+        Planted::ReplacedCampaignWaits => 20,
+        Planted::HoldFenceIgnored => 300,
+        Planted::BegunEndsWithoutFence => 200,
+        Planted::YoursForgotten => 100,
+        Planted::CoolDownIgnored => 20,
+        Planted::FinishedRunsAgain => 20,
+        Planted::RetriesIgnored => 50,
+        Planted::AbandonedAttemptCounts => 50,
+        Planted::AbandonGivesBackTwice => 50,
+        Planted::FinishOfAnother => 200,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     ids::{LeaseId, ObjectId, Token},
     limits,
     names::{Caller, Invalid, Labels, Owner, ResourceName},
-    outcome::{Code, Detail, Done, InTheWay, Outcome, Refusal},
+    outcome::{Code, Detail, Done, InTheWay, Outcome, Refusal, WaitEnd},
     policy::{Fencing, within},
 };
 use std::collections::BTreeSet;
@@ -125,8 +125,11 @@ impl State {
         if ask.wait_timeout_ms == 0 {
             return Err(locked(in_the_way).into());
         }
-        self.replace_wait(namespace, ask);
-        self.check_queue_limits(namespace, ask)?;
+        let replaced = self.replaced_wait(namespace, ask);
+        self.check_queue_limits(namespace, ask, replaced.is_some())?;
+        if let Some(earlier) = replaced {
+            self.end_wait(earlier, Some(WaitEnd::Replaced));
+        }
         let deadline = self.wait_deadline(ask.wait_timeout_ms);
         let id = self.next_object();
         let claim = self.claim(request, namespace, ask, &terms, id);
@@ -272,13 +275,14 @@ impl State {
         Err(self.limit_reached("maxLeases", max).into())
     }
 
-    fn check_queue_limits(&mut self, namespace: u32, ask: &Ask) -> Result<(), No> {
+    /// `replaces`: another wait of this queue ends when this one begins.
+    fn check_queue_limits(&mut self, namespace: u32, ask: &Ask, replaces: bool) -> Result<(), No> {
         let of = &self.namespaces[namespace as usize];
         let resources = &of.space(ask.face.family()).resources;
-        let waiters = resources.get(&ask.resources[0]).map_or(0, |resource| resource.queue.len());
-        let no = if waiters >= limits::WAITERS_PER_RESOURCE_MAX {
+        let queued = resources.get(&ask.resources[0]).map_or(0, |resource| resource.queue.len());
+        let no = if queued - usize::from(replaces) >= limits::WAITERS_PER_RESOURCE_MAX {
             No::Remember(self.queue_full())
-        } else if of.waiters >= of.policy.max_waiters {
+        } else if of.waiters - u64::from(replaces) >= of.policy.max_waiters {
             No::TooManyWaiters(self.limit_reached("maxWaiters", of.policy.max_waiters))
         } else {
             return Ok(());

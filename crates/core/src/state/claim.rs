@@ -38,7 +38,7 @@ pub(super) struct Claim {
     pub(super) spent: Option<End>,
     /// The last revision at which its owner asked for it; see `EndDeserted`.
     pub(super) asked_at: Revision,
-    /// Of a hold: later requests of the owner that were answered with it. They end when it does.
+    /// Of a hold: later requests of the owner that were answered with it. They end when a resource of it does.
     pub(super) repeats: Vec<RecordId>,
 }
 
@@ -119,10 +119,11 @@ impl Claim {
         self.held.and_then(|held| held.final_deadline).map(|at| now.until(at))
     }
 
-    /// The grant as answered now.
+    /// The grant as answered now: what has not ended of it.
     pub(super) fn grant(&self, id: ObjectId, now: ClusterTime) -> Grant {
         assert!(self.held.is_some(), "only a holder is answered with a grant");
-        let holdings = self.holdings.iter().map(|h| (h.resource.clone(), h.token)).collect();
+        let live = self.holdings.iter().filter(|holding| holding.ended.is_none());
+        let holdings = live.map(|h| (h.resource.clone(), h.token)).collect();
         Grant {
             claim: id,
             lease_id: self.lease_id,

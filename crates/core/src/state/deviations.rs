@@ -1,12 +1,15 @@
 //! Planted bugs that take more than a line where the rule is. Without the feature `planted` all of this is nothing:
 //! see [`crate::planted`].
 
-use super::State;
+use super::{
+    State,
+    job::{Job, Run},
+};
 use crate::{
     command::Family,
-    ids::{ClusterTime, ObjectId},
+    ids::{ClusterTime, ObjectId, Slot},
     names::ResourceName,
-    outcome::{InTheWay, Refusal},
+    outcome::{InTheWay, Refusal, RunState},
     planted::{self, Planted},
 };
 use std::collections::VecDeque;
@@ -28,6 +31,23 @@ pub(super) fn free_part(
     }
     let is_free = |name: &&ResourceName| in_the_way.iter().all(|one| one.resource != **name);
     Some(resources.iter().filter(is_free).cloned().collect())
+}
+
+/// The attempts that count, once the last of so many was given back.
+pub(super) fn given_back(attempts: u32) -> u32 {
+    if planted::has(Planted::AbandonedAttemptCounts) {
+        attempts
+    } else if planted::has(Planted::AbandonGivesBackTwice) {
+        attempts.saturating_sub(2)
+    } else {
+        attempts - 1
+    }
+}
+
+/// With that bug planted: the run that is under way, for whoever comes with an attempt that is over.
+pub(super) fn another_run(job: &Job) -> Option<(&Slot, &Run)> {
+    let is_live = |(_, run): &(&Slot, &Run)| run.state == RunState::Claimed;
+    job.runs.iter().find(is_live).filter(|_| planted::has(Planted::FinishOfAnother))
 }
 
 impl State {

@@ -13,7 +13,8 @@ use crate::{
     event::EventKind,
     ids::{ObjectId, Revision, Token},
     names::{Caller, Owner},
-    outcome::{Code, Detail, Done, End, Missing, Outcome, Refusal, WaitEnd},
+    outcome::{Code, Detail, Done, End, Missing, Outcome, Refusal},
+    planted::{self, Planted},
 };
 use borsh::BorshSerialize as _;
 
@@ -47,13 +48,11 @@ impl State {
         self.ask(&request, &ask)
     }
 
-    /// A candidate waits once: its new campaign ends the wait of its earlier one (that of a process that died, say).
-    pub(super) fn replace_wait(&mut self, namespace: u32, ask: &Ask) {
-        if ask.face.family() != Family::Election {
-            return;
-        }
-        if let Some(id) = self.waiting_candidate(namespace, &ask.resources[0], ask.owner) {
-            self.end_wait(id, Some(WaitEnd::Replaced));
+    /// A candidate waits once: its new campaign takes the place of its earlier one (that of a process that died, say).
+    pub(super) fn replaced_wait(&self, namespace: u32, ask: &Ask) -> Option<ObjectId> {
+        match ask.face.family() {
+            Family::Election if !planted::has(Planted::ReplacedCampaignWaits) => self.waiting_candidate(namespace, &ask.resources[0], ask.owner),
+            _ => None,
         }
     }
 
@@ -168,8 +167,11 @@ impl State {
         op: &Handoff,
     ) -> Result<Done, No> {
         let namespace = self.admit(request)?;
-        let (id, index) = self.find_holding(namespace, Family::Election, &op.lease)?;
         let election = &op.lease.resource;
+        let found = self.find_holding(namespace, Family::Election, &op.lease);
+        let planted = Planted::HandOffOfAnother;
+        let (id, index) =
+            self.or_anothers(planted, namespace, Family::Election, election, found)?;
         let heir = self.waiting_candidate(namespace, election, &op.to);
         let heir = heir.ok_or_else(missing_candidate)?;
         let by = Some((caller, None));

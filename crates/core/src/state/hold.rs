@@ -15,6 +15,7 @@ use crate::{
     limits,
     names::{Caller, Invalid, Owner, ResourceName},
     outcome::{Code, Detail, Done, End, HoldExtended, Outcome, Refusal, Renewed},
+    planted::{self, Planted},
     policy::within,
 };
 use borsh::BorshSerialize as _;
@@ -182,6 +183,9 @@ impl State {
         let of = &self.namespaces[namespace as usize];
         let until = |name: &ResourceName| {
             let id = of.cooling.get(&(name.clone(), owner.clone()))?;
+            if planted::has(Planted::CoolDownIgnored) {
+                return None;
+            }
             Some(self.delays[id].deadline)
         };
         let until = resources.iter().filter_map(until).max()?;
@@ -268,9 +272,12 @@ impl State {
         };
         let claim = &self.claims[&id];
         let (index, holding) = claim.holding(&hold.resource).expect("a holder holds its resource");
-        let needs_fence = ends && claim.face == (Face::Hold { begun: true });
+        let needs_fence = ends
+            && claim.face == (Face::Hold { begun: true })
+            && !planted::has(Planted::BegunEndsWithoutFence);
+        let is_any = !ends && planted::has(Planted::HoldFenceIgnored);
         match hold.fence {
-            Some(fence) if fence != holding.token => Found::Other,
+            Some(fence) if fence != holding.token && !is_any => Found::Other,
             None if needs_fence => Found::Other,
             _ => Found::It(id, index),
         }

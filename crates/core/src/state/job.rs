@@ -13,6 +13,7 @@ use crate::{
     limits,
     names::{Caller, Invalid, NamespaceName, Owner, Reason, RequestId, ResourceName},
     outcome::{Code, Detail, Done, End, Missing, Outcome, Refusal, RunState},
+    planted::{self, Planted},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 use std::collections::BTreeMap;
@@ -108,6 +109,7 @@ impl State {
     }
 
     fn put_job(&mut self, caller: &Caller, op: &PutJob) -> Outcome {
+        self.touch_runs(self.namespace_id(&op.namespace), &op.job);
         self.next_revision();
         let result = self.try_put_job(caller, op);
         self.decided(None, result)
@@ -199,6 +201,8 @@ impl State {
         match job.runs.get(&slot).map(|run| (run, run.state)) {
             Some((_, RunState::Asked | RunState::Retry)) => Ok(()),
             Some((run, RunState::Claimed)) => Err(self.run_claimed(run)),
+            Some((_, RunState::Succeeded)) if planted::has(Planted::FinishedRunsAgain) => Ok(()),
+            Some((_, RunState::Lost)) if planted::has(Planted::RetriesIgnored) => Ok(()),
             Some((_, RunState::Succeeded | RunState::Skipped)) => {
                 Err(Refusal::new(Code::RunFinished))
             }
@@ -220,7 +224,9 @@ impl State {
             }
             let job = state.job_mut(namespace, &op.job)?;
             let taken = |slot: &u64| job.runs.contains_key(&Slot(*slot));
-            let slot = Slot((op.slot.0..).find(|slot| !taken(slot)).expect("one is free"));
+            // What lies before the watermark counts as finished, and never runs again.
+            let mut slots = op.slot.0.max(job.watermark.0)..;
+            let slot = Slot(slots.find(|slot| !taken(slot)).expect("one is free"));
             let (asked, reason) = (true, Some(op.reason.clone()));
             job.runs.insert(slot, Run { asked, reason, ..Run::new(RunState::Asked) });
             let kind = EventKind::RunAsked { slot, reason: op.reason.clone() };
@@ -239,7 +245,7 @@ impl State {
     ) -> Outcome {
         let request = self.request(caller, namespace, Family::Job, request_id, content);
         let known = self.recall(&request);
-        self.touch_runs(&request, job);
+        self.touch_runs(request.namespace, job);
         self.next_revision();
         if let Some(known) = known {
             if !self.is_same_content(known, &request) {
@@ -301,10 +307,17 @@ impl State {
         });
     }
 
-    /// Whether a new run could be remembered at all.
-    pub(super) fn check_open_runs(&self, namespace: u32, job: &ResourceName) -> Result<(), No> {
+    /// Whether another run could be remembered at all.
+    pub(super) fn check_open_runs(
+        &self,
+        namespace: u32,
+        job: &ResourceName,
+        slot: Slot,
+    ) -> Result<(), No> {
         let max = limits::RUNS_OPEN_MAX;
-        match self.job_of(namespace, job)?.open() < max {
+        let job = self.job_of(namespace, job)?;
+        let is_open = job.runs.get(&slot).is_some_and(|run| run.state.is_open());
+        match is_open || job.open() < max {
             true => Ok(()),
             false => Err(No::Forget(self.limit_reached("open runs of one job", max as u64))),
         }

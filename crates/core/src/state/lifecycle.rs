@@ -212,10 +212,9 @@ impl State {
         let (name, token) = (holding.resource.clone(), holding.token);
         if claim.spent.is_none() {
             claim.spent = Some(end);
-            for &record in [&claim.record].into_iter().chain(&claim.repeats) {
-                self.memory.spent(record, self.revision);
-            }
+            self.memory.spent(claim.record, self.revision);
         }
+        self.end_repeats(&mut claim, end);
 
         let family = claim.family();
         let space = self.namespaces[namespace_id as usize].space_mut(family);

@@ -192,8 +192,8 @@ impl State {
 
     /// Remembers a request that is answered with a claim of another request: it ends when that does.
     pub(super) fn remember_repeat(&mut self, request: &Request, claim_id: ObjectId) {
-        let claim = &self.claims[&claim_id];
-        let token = claim.holdings[0].token;
+        let live = self.claims[&claim_id].holdings.iter().find(|holding| holding.ended.is_none());
+        let token = live.expect("what has ended answers nobody").token;
         let id = self.remember(request, LeaseId::default(), token, Fate::Live(claim_id));
         let claim = self.claims.get_mut(&claim_id).expect("it was just found");
         claim.repeats.push(id);
@@ -245,7 +245,7 @@ impl State {
             (record.fate, record.token, record.revision)
         };
         let result = match fate {
-            Fate::Live(claim_id) => self.replay_live(claim_id),
+            Fate::Live(claim_id) => self.replay_live(id, claim_id),
             Fate::Ended(end) => Err(lease_ended(end, token)),
             Fate::Refused(code) => Err(refused(self, fate, code)),
             Fate::TooManyWaiters => Err(refused(self, fate, Code::LimitReached)),
@@ -259,11 +259,11 @@ impl State {
         self.decided(Some(first), result)
     }
 
-    fn replay_live(&mut self, claim_id: ObjectId) -> Result<Done, Refusal> {
+    fn replay_live(&mut self, id: RecordId, claim_id: ObjectId) -> Result<Done, Refusal> {
         let revision = self.revision;
         let claim = self.claims.get_mut(&claim_id).expect("a live request has its claim");
         claim.asked_at = revision;
-        if let Some(end) = claim.spent {
+        if let Some(end) = claim.spent.filter(|_| claim.record == id) {
             return Err(lease_ended(end, claim.holdings[0].token));
         }
         match claim.held {
@@ -290,10 +290,22 @@ impl State {
             _ => None,
         };
         let forget_at = self.time.plus(kept_ms);
-        for &repeat in &claim.repeats {
-            self.memory.ended(repeat, fate, self.revision, parts.clone(), forget_at);
-        }
         self.memory.ended(claim.record, fate, self.revision, parts, forget_at);
+    }
+
+    /// A resource of the claim has ended: so have the other requests that were answered with it, each of which was
+    /// about all that the claim held then.
+    pub(super) fn end_repeats(&mut self, claim: &mut Claim, end: End) {
+        let policy = &self.namespaces[claim.namespace as usize].policy;
+        let kept_ms = match planted::has(Planted::YoursForgotten) {
+            true => 0,
+            false => policy.reply_endings_ms,
+        };
+        let forget_at = self.time.plus(kept_ms);
+        for repeat in claim.repeats.drain(..) {
+            self.memory.spent(repeat, self.revision);
+            self.memory.ended(repeat, Fate::Ended(end), self.revision, None, forget_at);
+        }
     }
 }
 

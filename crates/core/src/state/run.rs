@@ -5,6 +5,7 @@ use super::{
     State,
     acquire::{Ask, Terms},
     claim::{Claim, Face},
+    deviations,
     job::{Attempt, Job, Run},
     memory::{Content, Fate, Fingerprint, encode},
     request::{No, Request},
@@ -30,8 +31,8 @@ pub(super) fn run_name(job: &ResourceName, slot: Slot, overlap: bool) -> Resourc
 
 impl State {
     /// Ends the job's attempts that are due and unswept.
-    pub(super) fn touch_runs(&mut self, request: &Request, job: &ResourceName) {
-        let Some(namespace) = request.namespace else { return };
+    pub(super) fn touch_runs(&mut self, namespace: Option<u32>, job: &ResourceName) {
+        let Some(namespace) = namespace else { return };
         let Ok(job) = self.job_of(namespace, job) else { return };
         for (_, claim) in job.live().collect::<Vec<_>>() {
             self.touch_claim(claim);
@@ -41,7 +42,7 @@ impl State {
     pub(super) fn claim_run(&mut self, caller: &Caller, op: &ClaimRun) -> Outcome {
         let request = self.request(caller, &op.namespace, FAMILY, &op.request_id, op);
         let known = self.recall(&request);
-        self.touch_runs(&request, &op.job);
+        self.touch_runs(request.namespace, &op.job);
         if let Some(namespace) = request.namespace
             && let Ok(job) = self.job_of(namespace, &op.job)
         {
@@ -68,7 +69,7 @@ impl State {
     ) -> Result<Done, No> {
         let namespace = self.admit_lease(request, op.lease_id)?;
         self.check_claimable(namespace, op)?;
-        self.check_open_runs(namespace, &op.job)?;
+        self.check_open_runs(namespace, &op.job, op.slot)?;
         let policy = &self.namespaces[namespace as usize].policy;
         let (default_ms, fencing) = (policy.default_ttl_ms, policy.fencing);
         let ttl_ms = match op.lease_ttl_ms {
@@ -222,13 +223,17 @@ impl State {
         let namespace = self.admit(request)?;
         let job = self.job_of(namespace, &op.lease.resource)?;
         let is_it = |run: &Run| run.last.as_ref().is_some_and(|a| a.lease_id == op.lease.lease_id);
-        let Some((&slot, run)) = job.runs.iter().rev().find(|(_, run)| is_it(run)) else {
-            return Err(self.later_attempt(op).into());
+        let found = job.runs.iter().rev().find(|(_, run)| is_it(run));
+        let Some((&slot, run)) = found.or_else(|| deviations::another_run(job)) else {
+            return Err(self.later_attempt(namespace, op).into());
         };
-        let finished = match op.result {
-            RunResult::Succeeded => RunState::Succeeded,
-            RunResult::Failed if run.attempt <= job.definition.retries => RunState::Retry,
-            RunResult::Failed => RunState::Failed,
+        let finished = match (op.result, run.state) {
+            (RunResult::Succeeded, _) => RunState::Succeeded,
+            // What will not run again is not opened by its last attempt, which says late that it failed.
+            (RunResult::Failed, RunState::Skipped) => RunState::Skipped,
+            (RunResult::Failed, RunState::Lost) => RunState::Failed,
+            (RunResult::Failed, _) if run.attempt <= job.definition.retries => RunState::Retry,
+            (RunResult::Failed, _) => RunState::Failed,
         };
         let last = run.last.as_ref().expect("it was found by it");
         let (attempt, was, live) = (run.attempt, run.state, last.claim);
@@ -257,8 +262,9 @@ impl State {
     }
 
     /// Whoever comes with an attempt that is not its slot's last one.
-    fn later_attempt(&self, op: &FinishRun) -> Refusal {
+    fn later_attempt(&self, namespace: u32, op: &FinishRun) -> Refusal {
         let record = self.memory.find_lease(op.lease.lease_id).map(|id| self.memory.get(id));
+        let record = record.filter(|record| record.namespace == namespace);
         match record.map(|record| (record.fate, record.token)) {
             Some((Fate::Ended(end), token)) => super::request::lease_ended(end, token),
             _ => Refusal::new(Code::NotHolder),
@@ -293,7 +299,7 @@ impl State {
         }
         if end == End::Abandoned {
             // It says that it was never begun: the next one is the same attempt.
-            run.attempt -= 1;
+            run.attempt = deviations::given_back(run.attempt);
         }
         run.state = match run.attempt <= retries {
             true => RunState::Retry,

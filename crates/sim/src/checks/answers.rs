@@ -4,7 +4,7 @@
 use crate::clock::Real;
 use sereno_core::{
     Applied,
-    command::{Command, Operation},
+    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation},
     entry::Head,
     ids::{LeaseId, Revision},
     outcome::{Done, Outcome},
@@ -27,11 +27,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     pub(super) fn lands(&mut self, command: &Command) {
-        let lease_id = match &command.operation {
-            Operation::Acquire(acquire) => acquire.lease_id,
-            Operation::AcquireAll(acquire) => acquire.lease_id,
-            _ => return,
-        };
+        let Some(lease_id) = lease_id_of(&command.operation) else { return };
         let lease = lease_id.public_hash();
         self.landed.insert(lease);
         assert!(
@@ -82,6 +78,18 @@ impl Answers {
     /// The log is another one.
     pub(super) fn begins_anew(&mut self) {
         (self.outcomes, self.floor) = (BTreeMap::new(), Revision(0));
+    }
+}
+
+/// The lease id that the door has drawn for this call.
+pub(crate) fn lease_id_of(operation: &Operation) -> Option<LeaseId> {
+    match operation {
+        Operation::Acquire(op) => Some(op.lease_id),
+        Operation::AcquireAll(op) => Some(op.lease_id),
+        Operation::Election(ElectionCommand::Campaign(op)) => Some(op.lease_id),
+        Operation::Hold(HoldCommand::Hold(op)) => Some(op.lease_id),
+        Operation::Job(JobCommand::ClaimRun(op)) => Some(op.lease_id),
+        _ => None,
     }
 }
 

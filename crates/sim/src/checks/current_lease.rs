@@ -3,7 +3,7 @@
 use super::{Change, Ledger, Told};
 use crate::place::Place;
 use sereno_core::{
-    command::LeaseRef,
+    command::{Family, LeaseRef},
     event::EventKind,
     names::NamespaceName,
     outcome::{End, Grant, Renewed},
@@ -16,34 +16,41 @@ pub(super) fn event(ledger: &Ledger, told: &Told, change: &Change) {
     let is_it = holder.is_some_and(|holder| holder.token == *token && holder.lease == lease);
     assert!(is_it, "S4: {place}: only the current lease ends: {token}, held by {holder:?}");
     match end {
-        End::Released => assert!(
+        End::Released | End::HandedOff | End::Finished if place.family != Family::Hold => assert!(
             told.released.contains(&lease),
             "S4: {place}: a lease is released by its owner: {token}"
         ),
         End::Forced => {
             assert!(told.forced.contains(token), "S4: {place}: {token} was ended by force");
         }
+        // By the owner of a hold: `holds` looks at that.
+        End::Released | End::Replaced => {}
+        End::HandedOff | End::Finished => panic!("S4: {place}: a hold is not {end:?}"),
         End::Expired | End::MaxHold | End::Abandoned => {}
-        other => unreachable!("{other:?} is not how a lock ends"),
     }
 }
 
 pub(super) fn renewed(
     ledger: &Ledger,
+    family: Family,
     namespace: &NamespaceName,
     lease: &LeaseRef,
     renewed: &Renewed,
 ) {
-    let holder = ledger.holders.get(&Place::new(namespace, &lease.resource));
     let hash = lease.lease_id.public_hash();
+    // An overlapping run is named by its job, and leased by a longer name.
+    let holder = match family {
+        Family::Job => ledger.holder_by_lease(hash),
+        _ => ledger.holders.get(&Place::new(family, namespace, &lease.resource)),
+    };
     let is_it = holder.is_some_and(|it| it.token == renewed.token && it.lease == hash);
     assert!(is_it, "S4: only the current lease is renewed: {}, held by {holder:?}", renewed.token);
 }
 
 /// An answer says that it is held.
-pub(super) fn granted(ledger: &Ledger, namespace: &NamespaceName, grant: &Grant) {
+pub(super) fn granted(ledger: &Ledger, family: Family, namespace: &NamespaceName, grant: &Grant) {
     for (resource, token) in &grant.holdings {
-        let holder = ledger.holders.get(&Place::new(namespace, resource));
+        let holder = ledger.holders.get(&Place::new(family, namespace, resource));
         let is_held = holder.is_some_and(|holder| holder.token == *token);
         // Or a later command of the same entry has ended it.
         assert!(

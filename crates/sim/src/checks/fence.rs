@@ -29,7 +29,7 @@ impl Fence {
         let holder = ledger.holders.get(place);
         let is_held = holder.is_some_and(|holder| holder.token == *token);
         // A backup does not know of a forced release after it, nor does the one whose lease that was.
-        let is_held = is_held && !told.forced.contains(token);
+        let is_held = is_held && !told.may_end_unseen(*token);
         assert!(
             !is_held || told.belief(*token, now).is_none(),
             "S3: {place}: who holds is not refused: {token}"

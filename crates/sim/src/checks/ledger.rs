@@ -4,10 +4,13 @@
 use super::Change;
 use crate::place::Place;
 use sereno_core::{
-    command::{Acquire, AcquireAll, Command, Operation},
+    command::{
+        Acquire, AcquireAll, Command, ElectionCommand, Family, HoldCommand, JobCommand, Operation,
+    },
     event::EventKind,
     ids::{ClusterTime, Token},
-    names::{NamespaceName, RequestId},
+    names::{NamespaceName, Owner, RequestId},
+    outcome::End,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,6 +26,7 @@ pub(crate) struct Holder {
 #[derive(Clone, Debug)]
 pub(crate) struct Waiter {
     pub(crate) lease: u64,
+    pub(crate) owner: Option<Owner>,
     pub(crate) deadline: ClusterTime,
     /// When a call for it came last.
     pub(crate) asked_at: ClusterTime,
@@ -42,37 +46,57 @@ pub(crate) struct Ledger {
     /// By the public hash of the lease id that the call drew.
     pub(crate) asked: BTreeMap<u64, Asked>,
     pub(crate) ended: BTreeSet<Token>,
+    /// Elections whose leader has just handed over.
+    pub(super) handing_off: BTreeSet<Place>,
     /// Cluster time of the last announce.
     pub(crate) announced_at: ClusterTime,
 }
 
 /// A request id in its scope. All callers are anonymous here.
-pub(super) fn request_key(namespace: &NamespaceName, request_id: &RequestId) -> String {
-    format!("{namespace}:{request_id}")
+pub(crate) fn request_key(
+    family: Family,
+    namespace: &NamespaceName,
+    request_id: &RequestId,
+) -> String {
+    format!("{}:{namespace}:{request_id}", family.as_str())
 }
 
 impl Ledger {
     /// An entry carries this command.
     pub(super) fn carries(&mut self, command: &Command) {
-        let (namespace, request_id, lease_id, wait_ms) = match &command.operation {
+        let (family, namespace, request_id, lease_id, wait_ms) = match &command.operation {
             Operation::Acquire(Acquire {
                 namespace,
                 request_id,
                 lease_id,
                 wait_timeout_ms,
                 ..
-            }) => (namespace, request_id, lease_id, *wait_timeout_ms),
+            }) => (Family::Lock, namespace, request_id, lease_id, *wait_timeout_ms),
             Operation::AcquireAll(AcquireAll { namespace, request_id, lease_id, .. }) => {
-                (namespace, request_id, lease_id, 0)
+                (Family::Lock, namespace, request_id, lease_id, 0)
+            }
+            Operation::Election(ElectionCommand::Campaign(op)) => {
+                let wait_ms = op.wait_timeout_ms;
+                (Family::Election, &op.namespace, &op.request_id, &op.lease_id, wait_ms)
+            }
+            Operation::Hold(HoldCommand::Hold(op)) => {
+                (Family::Hold, &op.namespace, &op.request_id, &op.lease_id, 0)
+            }
+            Operation::Job(JobCommand::ClaimRun(op)) => {
+                (Family::Job, &op.namespace, &op.request_id, &op.lease_id, 0)
             }
             _ => return,
         };
-        let request = request_key(namespace, request_id);
+        let request = request_key(family, namespace, request_id);
         self.asked.entry(lease_id.public_hash()).or_insert(Asked { wait_ms, request });
     }
 
     pub(super) fn waiter(&self, place: &Place, lease: u64) -> Option<&Waiter> {
         self.queues.get(place)?.iter().find(|waiter| waiter.lease == lease)
+    }
+
+    pub(super) fn holder_by_lease(&self, lease: u64) -> Option<&Holder> {
+        self.holders.values().find(|holder| holder.lease == lease)
     }
 
     pub(super) fn request_of(&self, lease: u64) -> Option<&str> {
@@ -96,15 +120,20 @@ impl Ledger {
         match change.kind {
             EventKind::Queued => {
                 let deadline = time.plus(self.asked[&lease].wait_ms);
-                let waiter = Waiter { lease, deadline, asked_at: time };
+                let owner = change.owner.cloned();
+                let waiter = Waiter { lease, owner, deadline, asked_at: time };
                 self.queues.entry(place.clone()).or_default().push_back(waiter);
             }
             EventKind::WaitEnded { .. } => self.leaves_queue(place, lease),
             EventKind::Granted { token, .. } => {
                 self.leaves_queue(place, lease);
+                self.handing_off.remove(place);
                 self.holders.insert(place.clone(), Holder { token: *token, lease });
             }
-            EventKind::Ended { token, .. } => {
+            EventKind::Ended { token, end, .. } => {
+                if *end == End::HandedOff {
+                    self.handing_off.insert(place.clone());
+                }
                 self.holders.remove(place);
                 self.ended.insert(*token);
             }

@@ -6,8 +6,10 @@ mod answers;
 mod current_lease;
 mod dead_waits;
 mod deadlines;
+mod elections;
 mod fence;
 mod flow;
+mod holds;
 mod ledger;
 pub(crate) mod levels;
 mod marks;
@@ -17,17 +19,19 @@ mod order;
 mod policies;
 pub(crate) mod quorum;
 mod requests;
+mod slots;
 mod tokens;
 mod told;
 
 use crate::{clock::Real, event::Write, place::Place};
 use answers::Answers;
-pub(crate) use answers::check_barrier;
+pub(crate) use answers::{check_barrier, lease_id_of};
 use dead_waits::DeadWaits;
 use deadlines::Deadlines;
 use fence::Fence;
 pub(crate) use flow::Flow;
-pub(crate) use ledger::Ledger;
+use holds::Holds;
+pub(crate) use ledger::{Ledger, request_key};
 use levels::Levels;
 use marks::Marks;
 use one_holder::OneHolder;
@@ -36,14 +40,15 @@ use policies::Policies;
 use requests::Requests;
 use sereno_core::{
     Applied,
-    command::{Command, LeaseRef, Operation},
+    command::{Command, ElectionCommand, Family, HoldCommand, JobCommand, LeaseRef, Operation},
     entry::{Body, Entry},
     event::{Event, EventKind},
     ids::{ClusterTime, LeaseId, Revision, Token},
     limits::SWEEP_OBJECTS_MAX,
-    names::NamespaceName,
-    outcome::{Done, End, Grant, Outcome, Renewed},
+    names::{NamespaceName, Owner},
+    outcome::{AbandonedWas, Done, End, Grant, Outcome, Renewed},
 };
+pub(crate) use slots::Slots;
 use tokens::Tokens;
 pub(crate) use told::{Belief, Told};
 
@@ -52,10 +57,25 @@ pub(crate) struct Change<'a> {
     pub(crate) place: &'a Place,
     /// Public hash of the lease id.
     pub(crate) lease: u64,
+    pub(crate) owner: Option<&'a Owner>,
     pub(crate) kind: &'a EventKind,
     /// The entry's.
     pub(crate) time: ClusterTime,
     pub(crate) now: Real,
+}
+
+/// The family and namespace of what asks for a lease.
+fn asked_for(operation: &Operation) -> Option<(Family, &NamespaceName)> {
+    match operation {
+        Operation::Acquire(op) => Some((Family::Lock, &op.namespace)),
+        Operation::AcquireAll(op) => Some((Family::Lock, &op.namespace)),
+        Operation::Election(ElectionCommand::Campaign(op)) => {
+            Some((Family::Election, &op.namespace))
+        }
+        Operation::Hold(HoldCommand::Hold(op)) => Some((Family::Hold, &op.namespace)),
+        Operation::Job(JobCommand::ClaimRun(op)) => Some((Family::Job, &op.namespace)),
+        _ => None,
+    }
 }
 
 /// What ends with a log, and what a backup of it has.
@@ -67,6 +87,8 @@ pub(crate) struct OfLog {
     requests: Requests,
     policies: Policies,
     levels: Levels,
+    holds: Holds,
+    pub(crate) slots: Slots,
 }
 
 impl OfLog {
@@ -117,7 +139,7 @@ impl Checks {
             self.event(event, entry.time, now);
         }
         for settled in &applied.settled {
-            if let Ok(Done::Granted(grant)) = &settled.outcome.result {
+            if let Some(grant) = settled.outcome.result.as_ref().ok().and_then(Done::grant) {
                 self.of_log.deadlines.granted(entry.time, grant);
                 self.of_log.policies.answered(grant.lease_id, entry.time.plus(grant.expires_in_ms));
             }
@@ -132,22 +154,31 @@ impl Checks {
 
     fn event(&mut self, event: &Event, time: ClusterTime, now: Real) {
         self.grants += u64::from(matches!(event.kind, EventKind::Granted { .. }));
-        self.marks.event(&event.kind);
+        self.marks.event(event.family, &event.kind);
         self.tokens.event(&event.kind);
+        self.of_log.slots.event(event);
         let (Some(namespace), Some(resource), Some(lease)) =
             (&event.namespace, &event.resource, event.lease_hash)
         else {
             return;
         };
-        let place = Place::new(namespace, resource);
-        let change = Change { place: &place, lease, kind: &event.kind, time, now };
-        let OfLog { ledger, deadlines, dead_waits, policies, .. } = &mut self.of_log;
+        let place = Place::new(event.family, namespace, resource);
+        let (owner, kind) = (event.owner.as_ref(), &event.kind);
+        let change = Change { place: &place, lease, owner, kind, time, now };
+        let OfLog { ledger, deadlines, dead_waits, policies, holds, .. } = &mut self.of_log;
         self.one_holder.event(ledger, &self.told, &change);
         order::event(ledger, &change);
+        elections::event(ledger, &change);
         current_lease::event(ledger, &self.told, &change);
         dead_waits.event(ledger, &change);
         deadlines.event(ledger, &self.told, &change);
         policies.event(deadlines, &change);
+        holds.event(deadlines, &change);
+        if place.family == Family::Hold
+            && let EventKind::Ended { token, end: End::Released | End::Replaced, .. } = event.kind
+        {
+            self.told.given_up.insert(token);
+        }
         ledger.enter(&change);
     }
 
@@ -162,57 +193,99 @@ impl Checks {
         of_log.requests.outcome(command, outcome);
         of_log.levels.outcome(&command.operation, outcome);
         of_log.policies.outcome(&of_log.ledger, &command.operation, outcome);
+        of_log.slots.outcome(&command.operation, outcome);
+        let own = || events.iter().filter(move |event| event.revision == outcome.revision);
+        elections::outcome(&command.operation, outcome, own());
+        of_log.holds.outcome(&command.operation, outcome, own());
+        let asked = asked_for(&command.operation);
+        if let (Some((family, namespace)), Ok(done)) = (asked, &outcome.result)
+            && let Some(grant) = done.grant()
+        {
+            self.granted(family, namespace, outcome.time, grant);
+        }
         match (&command.operation, &outcome.result) {
-            (Operation::Acquire(op), Ok(Done::Granted(grant))) => {
-                self.granted(&op.namespace, outcome.time, grant);
-            }
             (Operation::Acquire(op), Ok(Done::Waiting(_))) => {
-                let place = Place::new(&op.namespace, &op.resource);
-                let request = ledger::request_key(&op.namespace, &op.request_id);
-                of_log.ledger.asks_again(&place, &request, outcome.time);
+                let place = Place::new(Family::Lock, &op.namespace, &op.resource);
+                let request = request_key(Family::Lock, &op.namespace, &op.request_id);
+                self.of_log.ledger.asks_again(&place, &request, outcome.time);
             }
-            (Operation::AcquireAll(op), result) => {
-                let own = events.iter().filter(|event| event.revision == outcome.revision);
-                all_or_none::outcome(op, outcome, own);
-                if let Ok(Done::Granted(grant)) = result {
-                    self.granted(&op.namespace, outcome.time, grant);
-                }
+            (Operation::Election(ElectionCommand::Campaign(op)), Ok(Done::Waiting(_))) => {
+                let place = Place::new(Family::Election, &op.namespace, &op.election);
+                let request = request_key(Family::Election, &op.namespace, &op.request_id);
+                self.of_log.ledger.asks_again(&place, &request, outcome.time);
             }
+            (Operation::AcquireAll(op), _) => all_or_none::outcome(op, outcome, own()),
             (Operation::Renew(op), Ok(Done::Renewed(renewed))) => {
-                self.renewed(&op.namespace, outcome.time, &op.lease, renewed);
+                self.renewed(Family::Lock, &op.namespace, outcome.time, &op.lease, renewed);
+            }
+            (Operation::Election(ElectionCommand::Renew(op)), Ok(Done::Renewed(renewed))) => {
+                self.renewed(Family::Election, &op.namespace, outcome.time, &op.lease, renewed);
+            }
+            (Operation::Job(JobCommand::RenewRun(op)), Ok(Done::Renewed(renewed))) => {
+                self.renewed(Family::Job, &op.namespace, outcome.time, &op.lease, renewed);
+            }
+            (Operation::Hold(_), Ok(Done::HoldExtended(extended))) => {
+                self.extended(outcome, &extended.renewed);
             }
             (Operation::RenewMany(op), Ok(Done::RenewedMany(results))) => {
                 assert!(results.len() == op.leases.len(), "one result for each lease");
                 for (lease, result) in op.leases.iter().zip(results) {
                     if let Ok(renewed) = result {
-                        self.renewed(&op.namespace, outcome.time, lease, renewed);
+                        self.renewed(Family::Lock, &op.namespace, outcome.time, lease, renewed);
                     }
                 }
             }
-            (Operation::Abandon(op), Ok(Done::Abandoned { .. })) => {
-                let request = ledger::request_key(&op.namespace, &op.request_id);
-                of_log.dead_waits.dies(&request, outcome.time);
+            (Operation::Abandon(op), Ok(Done::Abandoned { was })) => {
+                let request = request_key(op.family, &op.namespace, &op.request_id);
+                // What was written stays, and so does the hold of another request.
+                if *was != AbandonedWas::Done {
+                    self.of_log.dead_waits.dies(&request, outcome.time);
+                }
             }
             _ => {}
         }
     }
 
-    fn granted(&mut self, namespace: &NamespaceName, time: ClusterTime, grant: &Grant) {
+    /// A hold goes on: renewed, or begun.
+    fn extended(&mut self, outcome: &Outcome, renewed: &Renewed) {
         let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
-        current_lease::granted(ledger, namespace, grant);
+        let by_token = |holder: &&ledger::Holder| holder.token == renewed.token;
+        let holder = ledger.holders.values().find(by_token);
+        assert!(
+            holder.is_some() || outcome.replayed.is_some(),
+            "S4: only the current hold goes on: {}",
+            renewed.token
+        );
+        if let (Some(holder), None) = (holder, outcome.replayed) {
+            let deadline = outcome.time.plus(renewed.expires_in_ms);
+            deadlines.extended(holder.lease, deadline, renewed);
+            policies.extended(holder.lease, deadline, outcome);
+        }
+    }
+
+    fn granted(
+        &mut self,
+        family: Family,
+        namespace: &NamespaceName,
+        time: ClusterTime,
+        grant: &Grant,
+    ) {
+        let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
+        current_lease::granted(ledger, family, namespace, grant);
         deadlines.granted(time, grant);
         policies.answered(grant.lease_id, time.plus(grant.expires_in_ms));
     }
 
     fn renewed(
         &mut self,
+        family: Family,
         namespace: &NamespaceName,
         time: ClusterTime,
         lease: &LeaseRef,
         renewed: &Renewed,
     ) {
         let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
-        current_lease::renewed(ledger, namespace, lease, renewed);
+        current_lease::renewed(ledger, family, namespace, lease, renewed);
         deadlines.renewed(time, lease.lease_id, renewed);
         policies.answered(lease.lease_id, time.plus(renewed.expires_in_ms));
     }

@@ -20,7 +20,7 @@ impl OneHolder {
             "S1: {place} has one valid lease: {token} is granted, held by {holder:?}"
         );
         let before = self.last.insert(place.clone(), *token);
-        let Some(before) = before.filter(|before| !told.forced.contains(before)) else { return };
+        let Some(before) = before.filter(|before| !told.may_end_unseen(*before)) else { return };
         let belief = told.belief(before, change.now);
         assert!(
             belief.is_none(),

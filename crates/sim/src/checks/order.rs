@@ -6,6 +6,9 @@ use sereno_core::event::EventKind;
 pub(super) fn event(ledger: &Ledger, change: &Change) {
     let EventKind::Granted { waited_ms, .. } = change.kind else { return };
     let Change { place, lease, time, .. } = *change;
+    if ledger.handing_off.contains(place) {
+        return; // The one that was named comes first.
+    }
     let Some(queue) = ledger.queues.get(place) else { return };
     let is_live = |waiter: &Waiter| waiter.deadline > time;
     if waited_ms.is_some() {

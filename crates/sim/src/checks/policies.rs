@@ -4,10 +4,13 @@
 use super::{Change, Deadlines, Ledger};
 use crate::place::Place;
 use sereno_core::{
-    command::{Acquire, AcquireAll, Operation, PutNamespace},
+    command::{
+        Acquire, AcquireAll, Campaign, ElectionCommand, Family, HoldCommand, JobCommand, Operation,
+        PutNamespace,
+    },
     event::EventKind,
     ids::{ClusterTime, LeaseId},
-    names::NamespaceName,
+    names::{NamespaceName, ResourceName},
     outcome::{Code, Done, End, Outcome, Refusal},
     policy::{Fencing, Policy},
 };
@@ -22,6 +25,8 @@ pub(super) struct Policies {
     /// By lease: how long it may be held over all renewals, and since when it is.
     longest_ms: BTreeMap<u64, u64>,
     since: BTreeMap<u64, ClusterTime>,
+    /// Of each job's definition.
+    max_run_ms: BTreeMap<(NamespaceName, ResourceName), u64>,
     /// When a resource in its lock delay may be granted again.
     free_at: BTreeMap<Place, ClusterTime>,
 }
@@ -34,6 +39,7 @@ impl Default for Policies {
             leases: BTreeMap::new(),
             longest_ms: BTreeMap::new(),
             since: BTreeMap::new(),
+            max_run_ms: BTreeMap::new(),
             free_at: BTreeMap::new(),
         }
     }
@@ -76,12 +82,16 @@ impl Policies {
         let ended_at = match end {
             End::Expired | End::MaxHold => deadline.min(time),
             End::Forced => time,
-            End::Released | End::Abandoned => return,
-            other => unreachable!("{other:?} is not how a lock ends"),
+            End::Released | End::Abandoned | End::HandedOff | End::Finished | End::Replaced => {
+                return;
+            }
         };
         if end == End::MaxHold {
             let bound = self.final_deadline(lease);
             assert!(bound == Some(deadline), "maxHold: {place} ended at {deadline}, not {bound:?}");
+        }
+        if place.family == Family::Hold {
+            return; // Holds have no lock delay.
         }
         let delay_ms = self.policy(&place.namespace).map_or(0, |policy| policy.lock_delay_ms);
         self.free_at.insert(place.clone(), ended_at.plus(delay_ms));
@@ -100,12 +110,48 @@ impl Policies {
         );
     }
 
+    /// The same of a hold. The payment that begins has a bound of its own.
+    pub(super) fn extended(&mut self, lease: u64, deadline: ClusterTime, outcome: &Outcome) {
+        if let Ok(Done::HoldExtended(extended)) = &outcome.result
+            && extended.begun
+        {
+            self.longest_ms.remove(&lease);
+        }
+        let bound = self.final_deadline(lease);
+        assert!(
+            bound.is_none_or(|bound| deadline <= bound),
+            "maxHold: a hold ends at {bound:?}, and not at {deadline}"
+        );
+    }
+
     pub(super) fn outcome(&mut self, ledger: &Ledger, operation: &Operation, outcome: &Outcome) {
+        let is_fresh = outcome.replayed.is_none();
         match (operation, &outcome.result) {
             (Operation::PutNamespace(put), result) => self.put(put, result),
-            (Operation::Acquire(op), Ok(Done::Granted(_) | Done::Waiting(_)))
-                if outcome.replayed.is_none() =>
+            (Operation::Hold(HoldCommand::PutPolicy(op)), result) => self.put(&op.put, result),
+            (
+                Operation::Election(ElectionCommand::Campaign(op)),
+                Ok(Done::Elected(_) | Done::Waiting(_)),
+            ) if is_fresh => {
+                let Campaign { namespace, lease_id, lease_ttl_ms, max_hold_ms, fencing, .. } = op;
+                self.terms(namespace, *lease_id, *lease_ttl_ms, *max_hold_ms, *fencing);
+            }
+            (Operation::Hold(HoldCommand::Hold(op)), Ok(Done::Held(held)))
+                if is_fresh && !held.yours =>
             {
+                self.terms(&op.namespace, op.lease_id, Some(op.ttl_ms), op.max_hold_ms, None);
+            }
+            (Operation::Job(JobCommand::ClaimRun(op)), Ok(Done::RunClaimed(_))) if is_fresh => {
+                // How long it may take stands in the job's definition.
+                let longest_ms = self.max_run_ms.get(&(op.namespace.clone(), op.job.clone()));
+                let longest_ms = longest_ms.copied();
+                self.terms(&op.namespace, op.lease_id, op.lease_ttl_ms, longest_ms, None);
+            }
+            (Operation::Job(JobCommand::Put(op)), Ok(_)) => {
+                let job = (op.namespace.clone(), op.job.clone());
+                self.max_run_ms.insert(job, op.definition.max_run_ms);
+            }
+            (Operation::Acquire(op), Ok(Done::Granted(_) | Done::Waiting(_))) if is_fresh => {
                 let Acquire { namespace, lease_id, lease_ttl_ms, max_hold_ms, fencing, .. } = op;
                 self.terms(namespace, *lease_id, *lease_ttl_ms, *max_hold_ms, *fencing);
             }
@@ -115,10 +161,15 @@ impl Policies {
             }
             _ => {}
         }
-        let is_fresh_grant = outcome.replayed.is_none()
-            && matches!(outcome.result, Ok(Done::Granted(_)))
-            && matches!(operation, Operation::Acquire(_) | Operation::AcquireAll(_));
-        if is_fresh_grant && let Some(namespace) = operation.namespace() {
+        let is_grant = match &outcome.result {
+            Ok(Done::Held(held)) => !held.yours,
+            Ok(done) => done.grant().is_some(),
+            Err(_) => false,
+        };
+        if is_fresh
+            && is_grant
+            && let Some(namespace) = operation.namespace()
+        {
             self.check_count(ledger, namespace);
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Told {
     pub(crate) released: BTreeSet<u64>,
     pub(crate) abandoned: BTreeSet<String>,
     pub(crate) forced: BTreeSet<Token>,
+    /// Holds that their owner has ended: whichever instance did, the others learn of it later.
+    pub(super) given_up: BTreeSet<Token>,
 }
 
 impl Told {
@@ -35,6 +37,11 @@ impl Told {
     /// All clients are gone, with what they relied on.
     pub(crate) fn all_are_others(&mut self) {
         self.beliefs.clear();
+    }
+
+    /// Whether a lease may end before whoever relies on it has learned of it.
+    pub(super) fn may_end_unseen(&self, token: Token) -> bool {
+        self.forced.contains(&token) || self.given_up.contains(&token)
     }
 
     /// The belief of whoever relies on this token at this moment.

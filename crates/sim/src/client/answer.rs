@@ -6,8 +6,11 @@ use crate::{
     event::{Attempt, Seen, ToClient},
     world::World,
 };
-use sereno_core::outcome::{Code, Done, Grant, Outcome, Refusal, Renewed};
-use sereno_node::{clock::Mono, handle::Reply};
+use sereno_core::outcome::{Code, Detail, Done, Grant, Outcome, Refusal, Renewed};
+use sereno_node::{
+    clock::Mono,
+    handle::{Reply, Undecided},
+};
 
 impl World {
     /// The call that this answers, if it is listened to and about the log of now.
@@ -37,6 +40,12 @@ impl World {
                     Reply::Decided(outcome) => self.client_told(client, &open, &outcome),
                     Reply::Undecided(undecided) => {
                         self.say(|| format!("c{client} <- {undecided:?}"));
+                        let is_refused = matches!(undecided, Undecided::Unavailable { .. });
+                        if is_refused && self.asks_too_early(client) {
+                            // The service does not have this yet: something else, and that another time.
+                            self.mark("what is of a later level is refused");
+                            return self.client_rests(client);
+                        }
                         self.clients[client].open = Some(open);
                         self.attempt_over(client, false);
                     }
@@ -53,6 +62,18 @@ impl World {
                 }
             }
             ToClient::Write(write) => self.send_write(write),
+        }
+    }
+
+    /// Whether what it asks for came with a later level than the one in force.
+    fn asks_too_early(&self, client: usize) -> bool {
+        let level = self.truth.state.level();
+        match &self.clients[client].job {
+            Job::Asking(asking) => asking.what.level() > level,
+            Job::Doing { operations, .. } => {
+                operations.last().is_some_and(|operation| operation.level() > level)
+            }
+            _ => false,
         }
     }
 
@@ -76,13 +97,23 @@ impl World {
         if let Err(refusal) = &outcome.result
             && refusal.code == Code::Unavailable
         {
+            if matches!(refusal.detail, Detail::Level { .. }) {
+                return self.client_rests(client);
+            }
             // Not applied, not remembered: the same again, born anew.
             it.told = None;
             it.next_at = now.plus_ms(200);
             return;
         }
         match (it.job.clone(), &outcome.result) {
-            (Job::Asking(asking), Ok(Done::Granted(grant))) => {
+            (Job::Asking(asking), Ok(Done::Held(held))) if held.yours => {
+                self.acts_for_owner(client, &asking, held);
+            }
+            (Job::Asking(asking), Ok(done)) if done.grant().is_some() => {
+                if self.is_about_to_go(&asking) {
+                    return self.client_abandons(client, asking, now);
+                }
+                let grant = done.grant().expect("just seen");
                 let holding = self.granted(&asking, grant, open.sent_at, now);
                 self.client_holds(client, holding);
             }
@@ -108,6 +139,7 @@ impl World {
         let has_waited = asking.wait_ms > 0;
         let due = Mono(sent_at.0 + asking.ttl_ms * MS / 3);
         Holding {
+            what: asking.what.clone(),
             namespace: asking.namespace.clone(),
             holdings: grant.holdings.clone(),
             lease_id: grant.lease_id,
@@ -127,8 +159,15 @@ impl World {
         open: &Open,
         result: &Result<Done, Refusal>,
     ) {
+        if let Ok(Done::Proclaimed { .. }) = result {
+            // The renewal that was due follows at once.
+            self.clients[client].job = Job::Holding(holding);
+            return;
+        }
+        let is_begun = matches!(result, Ok(Done::HoldExtended(extended)) if extended.begun);
         let results = match result {
             Ok(Done::Renewed(renewed)) => vec![Some(renewed)],
+            Ok(Done::HoldExtended(extended)) => vec![Some(&extended.renewed)],
             Ok(Done::RenewedMany(results)) => {
                 results.iter().map(|result| result.as_ref().ok()).collect()
             }
@@ -144,12 +183,11 @@ impl World {
             "S4: a renewal is of the lease named: {all:?}"
         );
         let left_ms = all.iter().map(|renewed| renewed.expires_in_ms).min().unwrap_or(0);
-        let holding = Holding {
-            is_confirmed: true,
-            deadline: own_deadline(open.sent_at, left_ms).max(holding.deadline),
-            renew_at: Mono(open.sent_at.0 + holding.ttl_ms * MS / 3),
-            ..holding
-        };
+        let deadline = own_deadline(open.sent_at, left_ms).max(holding.deadline);
+        let due = Mono(open.sent_at.0 + holding.ttl_ms * MS / 3);
+        // A payment that has begun has its deadline, and is not renewed.
+        let renew_at = if is_begun { deadline } else { due };
+        let holding = Holding { is_confirmed: true, deadline, renew_at, ..holding };
         self.client_holds(client, holding);
     }
 }

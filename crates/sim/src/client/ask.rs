@@ -1,9 +1,9 @@
 //! New work: which lock, or locks, on which terms; and giving up.
 
-use super::{Asking, Job};
-use crate::world::World;
+use super::{Asking, Job, What};
+use crate::{checks::request_key, world::World};
 use sereno_core::{
-    command::{Abandon, Acquire, AcquireAll, Family, Operation},
+    command::{Abandon, Acquire, AcquireAll, Operation},
     ids::LeaseId,
     names::{Labels, NamespaceName, RequestId, ResourceName},
     policy::Fencing,
@@ -20,6 +20,9 @@ impl World {
         if self.random.in_1000(130) {
             return self.operator_begins(client, now);
         }
+        if self.random.in_1000(self.config.faces) {
+            return self.face_begins(client, now);
+        }
         let namespace = self.some_namespace();
         let waits = self.random.in_1000(600);
         let is_patient = self.random.in_1000(600);
@@ -29,6 +32,7 @@ impl World {
         let waits = waits && resources.len() == 1;
         let longest_ms = if self.random.in_1000(250) { 45_000 } else { 20_000 };
         let asking = Asking {
+            what: What::Locks,
             namespace,
             resources,
             request_id: self.request_id(),
@@ -55,7 +59,7 @@ impl World {
     }
 
     /// Several, in the one order that all clients take them in; or in any.
-    fn some_resources(&mut self) -> Vec<ResourceName> {
+    pub(super) fn some_resources(&mut self) -> Vec<ResourceName> {
         let count = self.random.between(1, self.resources.len() as u64) as usize;
         let mut some: Vec<_> = self.resources[..count].to_vec();
         if self.random.in_1000(300) {
@@ -64,11 +68,11 @@ impl World {
         some
     }
 
-    fn some_max_hold(&mut self) -> Option<u64> {
+    pub(super) fn some_max_hold(&mut self) -> Option<u64> {
         self.random.in_1000(100).then(|| self.random.between(1_000, 9_000))
     }
 
-    fn some_fencing(&mut self) -> Option<Fencing> {
+    pub(super) fn some_fencing(&mut self) -> Option<Fencing> {
         match self.random.between(0, 9) {
             0 => Some(Fencing::BestEffort),
             1..=3 => Some(Fencing::Enforced),
@@ -82,7 +86,12 @@ impl World {
     }
 
     pub(super) fn client_asks(&mut self, client: usize, asking: &Asking) {
-        let operation = self.acquire(client, asking);
+        let operation = match &asking.what {
+            What::Locks => self.acquire(client, asking),
+            What::Term { candidate } => self.campaign(asking, candidate),
+            What::Hold { owner, replaces } => self.take_hold(asking, owner, replaces),
+            What::Run { version, slot, .. } => self.claim_run(client, asking, *version, *slot),
+        };
         // Some do not wait for as long as they asked to be held.
         let longest = asking.hold_ms + self.random.between(800, 6_000);
         let is_hasty = self.random.in_1000(150);
@@ -125,11 +134,12 @@ impl World {
     }
 
     pub(super) fn client_abandons(&mut self, client: usize, asking: Asking, now: Mono) {
+        let family = asking.what.family();
         let Asking { namespace, request_id, .. } = asking;
         self.say(|| format!("c{client} abandons {request_id}"));
-        let key = format!("{namespace}:{request_id}");
+        let key = request_key(family, &namespace, &request_id);
         self.truth.checks.told.abandoned.insert(key);
-        let abandon = Abandon { namespace, family: Family::Lock, request_id };
+        let abandon = Abandon { namespace, family, request_id };
         let operations = vec![Operation::Abandon(abandon)];
         self.clients[client].job = Job::Doing { operations, until: now.plus_ms(ENDING_MS) };
     }

@@ -1,6 +1,6 @@
 //! Holding: what the client believes, renewals, writes to what the lock protects, and the release.
 
-use super::{Holding, Job, ask::ENDING_MS};
+use super::{Holding, Job, What, ask::ENDING_MS};
 use crate::{
     checks::Belief,
     clock::MS,
@@ -8,7 +8,7 @@ use crate::{
     place::Place,
     world::World,
 };
-use sereno_core::command::{LeaseRef, Operation, Release, Renew, RenewMany};
+use sereno_core::command::{Family, LeaseRef, Operation, Release, Renew, RenewMany};
 use sereno_node::clock::Mono;
 
 /// The client's own deadline: from the moment it sent the call, less 1 % and 20 ms.
@@ -42,7 +42,7 @@ impl World {
             return;
         }
         for (resource, token) in &holding.holdings {
-            let place = Place::new(&holding.namespace, resource);
+            let place = Place::new(holding.what.family(), &holding.namespace, resource);
             self.truth.checks.relies(&place, *token, Belief { client, until });
         }
     }
@@ -75,7 +75,7 @@ impl World {
         }
         let (count, lease) = (holding.holdings.len(), holding.lease_id.public_hash());
         let (resource, token) = holding.holdings[now.0 as usize % count].clone();
-        let place = Place { namespace: holding.namespace.clone(), resource };
+        let place = Place::new(holding.what.family(), &holding.namespace, &resource);
         let work = if self.random.in_1000(50) { 4_000 * MS } else { 3 * MS };
         let work = self.random.between(0, work);
         let what = ToClient::Write(Write { place, token, lease });
@@ -89,7 +89,9 @@ impl World {
         let changes = self.random.in_1000(40);
         let lease_ttl_ms = changes.then(|| self.random.between(1_000, 12_000));
         let is_many = holding.holdings.len() > 1 || self.random.in_1000(300);
-        let operation = if is_many {
+        let operation = if holding.what.family() != Family::Lock {
+            self.face_renews(holding, lease_ttl_ms)
+        } else if is_many {
             let leases = holding.leases().collect();
             Operation::RenewMany(RenewMany { namespace, leases, lease_ttl_ms })
         } else {
@@ -113,7 +115,10 @@ impl World {
         told.released.insert(holding.lease_id.public_hash());
         let release =
             |lease| Operation::Release(Release { namespace: holding.namespace.clone(), lease });
-        let operations = holding.leases().map(release).collect();
+        let operations = match holding.what {
+            What::Locks => holding.leases().map(release).collect(),
+            _ => self.face_releases(holding),
+        };
         self.client_does(client, operations, ENDING_MS);
     }
 }

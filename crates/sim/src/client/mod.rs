@@ -4,8 +4,12 @@
 
 mod answer;
 mod ask;
+mod campaign;
+mod face;
 mod hold;
 mod operator;
+mod owner;
+mod replica;
 mod send;
 mod turn;
 mod words;
@@ -16,8 +20,8 @@ use crate::{
     place::Place,
 };
 use sereno_core::{
-    command::Operation,
-    ids::{ClusterTime, LeaseId, Revision, Token},
+    command::{Family, HoldRef, Operation},
+    ids::{ClusterTime, LeaseId, Revision, Slot, Token},
     names::{Caller, NamespaceName, Owner, RequestId, ResourceName},
     policy::Fencing,
 };
@@ -82,8 +86,49 @@ pub(crate) enum Then {
     PutNamespace,
 }
 
+/// What a lease is for.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Locks,
+    /// To lead, by this name.
+    Term {
+        candidate: Owner,
+    },
+    /// For somebody, in place of others that they have.
+    Hold {
+        owner: Owner,
+        replaces: Vec<HoldRef>,
+    },
+    /// One slot of a job, whose definition has this version.
+    Run {
+        job: ResourceName,
+        version: u64,
+        slot: Slot,
+    },
+}
+
+impl What {
+    /// With which it came.
+    fn level(&self) -> u32 {
+        match self {
+            Self::Locks => 1,
+            Self::Term { .. } | Self::Hold { .. } | Self::Run { .. } => 3,
+        }
+    }
+
+    fn family(&self) -> Family {
+        match self {
+            Self::Locks => Family::Lock,
+            Self::Term { .. } => Family::Election,
+            Self::Hold { .. } => Family::Hold,
+            Self::Run { .. } => Family::Job,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
+    what: What,
     namespace: NamespaceName,
     /// One, or several for an acquire-all.
     resources: Vec<ResourceName>,
@@ -99,6 +144,7 @@ pub(crate) struct Asking {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
+    what: What,
     namespace: NamespaceName,
     holdings: Vec<(ResourceName, Token)>,
     lease_id: LeaseId,

@@ -4,7 +4,10 @@ use super::{Job, Then};
 use crate::{event::Seen, place::Place, world::World};
 use sereno_core::{
     LEVEL_MAX,
-    command::{ForceRelease, Operation, PutNamespace, SetTokenFloor},
+    command::{
+        ElectionCommand, Family, ForceRelease, HoldCommand, JobCommand, Operation, PutNamespace,
+        SetTokenFloor,
+    },
     ids::Token,
     names::Reason,
     policy::{Fencing, Policy},
@@ -21,16 +24,21 @@ const FLOOR_TOO_FAR_US: u64 = 3 * 366 * 24 * 3_600 * 1_000_000;
 impl World {
     /// Reads a lock and its namespace, and then does something about one of them; or raises the floor of tokens.
     pub(super) fn operator_begins(&mut self, client: usize, now: Mono) {
-        if self.config.is_upgraded && self.random.in_1000(120) {
+        if self.config.upgraded_from.is_some() && self.random.in_1000(120) {
             let operation = Operation::RaiseLevel { level: LEVEL_MAX };
             return self.client_does(client, vec![operation], DOING_MS);
         }
-        let floors = if self.config.is_upgraded { 150 } else { 40 };
+        let floors = if self.config.upgraded_from.is_some() { 150 } else { 40 };
         if self.config.raises_floor && self.random.in_1000(floors) {
             let operation = self.set_token_floor(client);
             return self.client_does(client, vec![operation], DOING_MS);
         }
-        let place = Place { namespace: self.some_namespace(), resource: self.some_resource() };
+        let family = match self.random.in_1000(self.config.faces) {
+            true => [Family::Election, Family::Hold, Family::Job][self.random.below(3)],
+            false => Family::Lock,
+        };
+        let (namespace, resource) = (self.some_namespace(), self.some_resource());
+        let place = Place { family, namespace, resource };
         let then = match self.random.between(0, 99) {
             0..=29 => Then::ForceRelease,
             30..=44 => Then::PutNamespace,
@@ -59,7 +67,12 @@ impl World {
                 let reason = Reason::new("an operator wants it").expect("a valid reason");
                 let (resource, request_id) = (place.resource.clone(), self.request_id());
                 let force = ForceRelease { namespace, resource, token, request_id, reason };
-                Operation::ForceRelease(force)
+                match place.family {
+                    Family::Election => Operation::Election(ElectionCommand::ForceRelease(force)),
+                    Family::Hold => Operation::Hold(HoldCommand::ForceRelease(force)),
+                    Family::Job => Operation::Job(JobCommand::ForceRelease(force)),
+                    Family::Lock | Family::Admin => Operation::ForceRelease(force),
+                }
             }
             (Then::PutNamespace, _) => {
                 let (expected_version, policy) = (seen.version, self.some_policy());
@@ -71,7 +84,7 @@ impl World {
     }
 
     /// Most rules are as they are without an operator: where all are narrow, little happens.
-    fn some_policy(&mut self) -> Policy {
+    pub(super) fn some_policy(&mut self) -> Policy {
         let mut chosen = |per_1000: u64| self.random.in_1000(per_1000);
         let (is_short, is_bounded, is_few) = (chosen(250), chosen(250), chosen(150));
         let (is_fenced, is_rated, is_delayed) = (chosen(120), chosen(80), chosen(350));

@@ -7,7 +7,10 @@ use crate::{
     place::Place,
     world::World,
 };
-use sereno_core::{command::Operation, ids::LeaseId};
+use sereno_core::{
+    command::{ElectionCommand, HoldCommand, JobCommand, Operation},
+    ids::LeaseId,
+};
 
 /// `bornAt` is sent back only while it is this fresh.
 const BORN_AT_FRESH_MS: u64 = 10_000;
@@ -66,6 +69,9 @@ impl World {
         match &mut copy.operation {
             Operation::Acquire(acquire) => acquire.lease_id = lease_id,
             Operation::AcquireAll(acquire) => acquire.lease_id = lease_id,
+            Operation::Election(ElectionCommand::Campaign(op)) => op.lease_id = lease_id,
+            Operation::Hold(HoldCommand::Hold(op)) => op.lease_id = lease_id,
+            Operation::Job(JobCommand::ClaimRun(op)) => op.lease_id = lease_id,
             _ => {}
         }
         let most = match self.random.between(0, 9) {

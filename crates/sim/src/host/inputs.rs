@@ -2,10 +2,11 @@
 
 use super::{For, Reading};
 use crate::{
+    checks::lease_id_of,
     event::{Arrival, Attempt, Call, Event, To},
     world::World,
 };
-use sereno_core::{command::Operation, names::Caller};
+use sereno_core::names::Caller;
 use sereno_node::{
     handle::Consistency,
     node::{CallId, Input, NodeCall, ReadId},
@@ -145,11 +146,9 @@ impl World {
         let id = CallId(process.next_call);
         process.next_call += 1;
         process.calls.insert(id, who);
-        match &call.operation {
-            Operation::Acquire(op) => process.acquires.insert(id, op.lease_id),
-            Operation::AcquireAll(op) => process.acquires.insert(id, op.lease_id),
-            _ => None,
-        };
+        if let Some(lease_id) = lease_id_of(&call.operation) {
+            process.acquires.insert(id, lease_id);
+        }
         let Call { operation, born_at, hold_ms, .. } = call;
         let call = NodeCall { id, caller, operation, born_at, deadline, hold_ms, is_passed };
         self.input(node, Input::Call(call));

@@ -7,10 +7,7 @@ use crate::{
     event::{Attempt, Event, Healing, Seen, ToClient},
     world::World,
 };
-use sereno_core::{
-    ids::ObjectId,
-    outcome::{Done, Outcome},
-};
+use sereno_core::{ids::ObjectId, outcome::Outcome};
 use sereno_node::{
     handle::{Reply, Undecided},
     node::{CallId, Input, Output, ReadId},
@@ -168,7 +165,7 @@ impl World {
         let (head, revision) = (state.head(), state.revision());
         match reading {
             Reading::Client { attempt, place } => {
-                let view = state.lock(&place.namespace, &place.resource);
+                let view = state.leased(place.family, &place.namespace, &place.resource);
                 let token = view.and_then(|view| view.holder).map(|holder| holder.holder.token);
                 let version = state.namespace(&place.namespace).map_or(0, |it| it.version);
                 if failed.is_none() && self.leader_now() != Some(node) {
@@ -190,7 +187,7 @@ impl World {
 
 fn granted_claim(reply: &Reply) -> Option<ObjectId> {
     match reply {
-        Reply::Decided(Outcome { result: Ok(Done::Granted(grant)), .. }) => Some(grant.claim),
+        Reply::Decided(Outcome { result: Ok(done), .. }) => Some(done.grant()?.claim),
         _ => None,
     }
 }

@@ -70,7 +70,7 @@ impl World {
                 backlog: Vec::new(),
                 halted: None,
                 is_of_old_log: false,
-                level_max: if config.is_upgraded { LEVEL_MAX - 1 } else { LEVEL_MAX },
+                level_max: config.upgraded_from.unwrap_or(LEVEL_MAX),
             }
         };
         let hosts = (0..config.nodes).map(|_| host(&mut random)).collect();

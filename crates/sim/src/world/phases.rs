@@ -38,7 +38,7 @@ impl World {
         if self.config.has_crowd {
             self.plan_crowd();
         }
-        if self.config.is_upgraded {
+        if self.config.upgraded_from.is_some() {
             self.plan_upgrade();
         }
         let faulty = self.faults();
@@ -93,6 +93,7 @@ impl World {
             self.run_until(end);
         }
         self.check_ready();
+        self.truth.checks.of_log.slots.check_asked(&self.truth.state);
     }
 
     /// A standby's wall clock runs minutes ahead, and all nodes have time to see it.

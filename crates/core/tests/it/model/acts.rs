@@ -1,13 +1,15 @@
 //! Makes the commands that the acts of a history stand for.
 
 use super::{
-    history::{Act, RESOURCES, Terms, Who},
+    history::{Act, FAMILIES, RESOURCES, Terms, Who},
+    reference::At,
     world::World,
 };
 use sereno_core::{
     command::{
-        Abandon, Acquire, AcquireAll, Command, EndDeserted, Family, ForceRelease, LeaseRef,
-        Operation, PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
+        Abandon, Acquire, AcquireAll, Command, ElectionCommand, EndDeserted, Family, ForceRelease,
+        HoldCommand, JobCommand, LeaseRef, Operation, PutNamespace, Release, Renew, RenewMany,
+        SetTokenFloor,
     },
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
     names::{Caller, Labels, NamespaceName, Owner, Reason, RequestId, ResourceName},
@@ -23,12 +25,12 @@ pub(super) fn resource(number: usize) -> ResourceName {
     ResourceName::new(["a", "b", "c"][number % RESOURCES]).expect("a name")
 }
 
-fn caller(number: usize) -> Caller {
+pub(super) fn caller(number: usize) -> Caller {
     Caller::new(["", "bob", "eve"][number]).expect("a caller")
 }
 
 /// The policies that are switched between.
-fn policy(number: usize) -> Policy {
+pub(super) fn policy(number: usize) -> Policy {
     let plain = Policy::default();
     match number {
         0 => plain,
@@ -54,8 +56,19 @@ impl World {
         ClusterTime(if age_ms == u64::MAX { now + 2_000 } else { now.saturating_sub(age_ms) })
     }
 
-    fn request(&mut self, who: &Who) -> RequestId {
-        let name = match who.request {
+    fn request(&mut self, family: Family, who: &Who) -> RequestId {
+        self.request_id(family, &namespace(who.space), who.caller, who.request)
+    }
+
+    /// One of a few, or a fresh one.
+    pub(super) fn request_id(
+        &mut self,
+        family: Family,
+        namespace: &NamespaceName,
+        by: usize,
+        number: Option<usize>,
+    ) -> RequestId {
+        let name = match number {
             Some(number) => format!("one-of-a-few-{number}"),
             None => {
                 self.drawn += 1;
@@ -63,57 +76,80 @@ impl World {
             }
         };
         let id = RequestId::new(&name).expect("a request id");
-        self.requests.push((namespace(who.space), caller(who.caller), id.clone()));
+        self.requests.push((namespace.clone(), caller(by), family, id.clone()));
         id
     }
 
-    fn draw(&mut self, space: usize, resources: &[ResourceName]) -> LeaseId {
+    pub(super) fn draw(
+        &mut self,
+        family: Family,
+        space: usize,
+        resources: &[ResourceName],
+    ) -> LeaseId {
         self.drawn += 1;
         let lease_id = lease_id(self.drawn);
         for resource in resources {
             let lease = LeaseRef { resource: resource.clone(), lease_id };
-            self.leases.push((namespace(space), lease));
+            self.leases.push((namespace(space), family, lease));
         }
         lease_id
     }
 
     /// Drawn lately.
-    fn lease(&self, back: usize, elsewhere: bool) -> (NamespaceName, LeaseRef) {
+    fn lease(&self, back: usize, elsewhere: bool) -> (NamespaceName, Family, LeaseRef) {
+        self.lease_among(&FAMILIES, back, elsewhere)
+    }
+
+    /// The same of some families.
+    pub(super) fn lease_among(
+        &self,
+        families: &[Family],
+        back: usize,
+        elsewhere: bool,
+    ) -> (NamespaceName, Family, LeaseRef) {
         let unheard = || {
             let lease = LeaseRef { resource: resource(0), lease_id: lease_id(u64::MAX) };
-            (namespace(0), lease)
+            (namespace(0), families[0], lease)
         };
-        let at = self.leases.len().checked_sub(back + 1);
-        let (mut space, mut lease) = at.map_or_else(unheard, |at| self.leases[at].clone());
-        if elsewhere && back.is_multiple_of(2) {
-            space = namespace(if space == namespace(0) { 1 } else { 0 });
-        } else if elsewhere {
-            lease.resource = resource(back);
+        let of = |(_, family, _): &&(NamespaceName, Family, LeaseRef)| families.contains(family);
+        let drawn = self.leases.iter().rev().filter(of).nth(back);
+        let (mut space, mut family, mut lease) = drawn.cloned().unwrap_or_else(unheard);
+        match (elsewhere, back % 3) {
+            (false, _) => {}
+            (true, 0) => space = namespace(if space == namespace(0) { 1 } else { 0 }),
+            (true, 1) => lease.resource = resource(back),
+            (true, _) => family = families[back % families.len()],
         }
-        (space, lease)
+        (space, family, lease)
     }
 
     pub(super) fn command(&mut self, act: &Act) -> Command {
         let (mut born_at, mut by) = (self.born(0), caller(0));
-        if let Act::Acquire { who, .. } | Act::AcquireAll { who, .. } = act {
+        if let Act::Acquire { who, .. }
+        | Act::AcquireAll { who, .. }
+        | Act::Campaign { who, .. }
+        | Act::Hold { who, .. }
+        | Act::ClaimRun { who, .. } = act
+        {
             (born_at, by) = (self.born(who.age_ms), caller(who.caller));
         }
         let operation = match act {
             Act::Copy { back, repeated } => return self.copy(*back, *repeated),
             Act::Abandon { request, admin } => {
                 let at = request.and_then(|back| self.requests.len().checked_sub(back + 1));
-                let family = if *admin { Family::Admin } else { Family::Lock };
-                let (namespace, request_id) = match at {
+                let (namespace, family, request_id) = match at {
                     Some(at) => {
-                        let (namespace, of, id) = self.requests[at].clone();
+                        let (namespace, of, family, id) = self.requests[at].clone();
                         by = of;
-                        (namespace, id)
+                        (namespace, family, id)
                     }
                     None => {
                         let id = format!("one-of-a-few-{}", self.drawn % 4);
-                        (namespace(0), RequestId::new(&id).expect("a request id"))
+                        let family = FAMILIES[self.drawn as usize / 4 % FAMILIES.len()];
+                        (namespace(0), family, RequestId::new(&id).expect("a request id"))
                     }
                 };
+                let family = if *admin { Family::Admin } else { family };
                 Operation::Abandon(Abandon { namespace, family, request_id })
             }
             _ => self.operation(act),
@@ -138,6 +174,21 @@ impl World {
                     self.drawn += 1;
                     op.lease_id = lease_id(self.drawn);
                 }
+                Operation::Election(ElectionCommand::Campaign(op)) => {
+                    self.drawn += 1;
+                    op.lease_id = lease_id(self.drawn);
+                    op.wait_timeout_ms = op.wait_timeout_ms.saturating_add(back as u64) / 2;
+                }
+                Operation::Hold(HoldCommand::Hold(op)) => {
+                    self.drawn += 1;
+                    op.lease_id = lease_id(self.drawn);
+                }
+                Operation::Job(JobCommand::ClaimRun(op)) => {
+                    self.drawn += 1;
+                    op.lease_id = lease_id(self.drawn);
+                }
+                // Drawn by the door, and by another one than before.
+                Operation::Job(JobCommand::RunNow(op)) => op.slot.0 += 1,
                 _ => {}
             }
         }
@@ -155,9 +206,9 @@ impl World {
         Acquire {
             namespace: namespace(who.space),
             resource: name.clone(),
-            request_id: self.request(who),
+            request_id: self.request(Family::Lock, who),
             owner: Owner::new(&format!("owner-{}", self.drawn)).expect("an owner"),
-            lease_id: self.draw(who.space, std::slice::from_ref(name)),
+            lease_id: self.draw(Family::Lock, who.space, std::slice::from_ref(name)),
             lease_ttl_ms: terms.ttl_ms,
             wait_timeout_ms,
             max_hold_ms: terms.hold_ms,
@@ -180,7 +231,7 @@ impl World {
                     namespace: like.namespace,
                     request_id: like.request_id,
                     owner: like.owner,
-                    lease_id: self.draw(who.space, &resources),
+                    lease_id: self.draw(Family::Lock, who.space, &resources),
                     resources,
                     lease_ttl_ms: like.lease_ttl_ms,
                     max_hold_ms: like.max_hold_ms,
@@ -189,30 +240,46 @@ impl World {
                 })
             }
             Act::Renew { lease, ttl_ms, elsewhere } => {
-                let (namespace, lease) = self.lease(*lease, *elsewhere);
-                Operation::Renew(Renew { namespace, lease, lease_ttl_ms: *ttl_ms })
+                let (namespace, family, lease) = self.lease(*lease, *elsewhere);
+                let op = Renew { namespace, lease, lease_ttl_ms: *ttl_ms };
+                match family {
+                    Family::Election => Operation::Election(ElectionCommand::Renew(op)),
+                    Family::Job => Operation::Job(JobCommand::RenewRun(op)),
+                    _ => Operation::Renew(op),
+                }
             }
             Act::RenewMany { leases, ttl_ms } => {
-                let leases = leases.iter().map(|&back| self.lease(back, false).1).collect();
+                let leases = leases.iter().map(|&back| self.lease(back, false).2).collect();
                 let (namespace, lease_ttl_ms) = (self.lease(0, false).0, *ttl_ms);
                 Operation::RenewMany(RenewMany { namespace, leases, lease_ttl_ms })
             }
             Act::Release { lease, elsewhere } => {
-                let (namespace, lease) = self.lease(*lease, *elsewhere);
-                Operation::Release(Release { namespace, lease })
+                let (namespace, family, lease) = self.lease(*lease, *elsewhere);
+                let op = Release { namespace, lease };
+                match family {
+                    Family::Election => Operation::Election(ElectionCommand::Resign(op)),
+                    _ => Operation::Release(op),
+                }
             }
-            Act::ForceRelease { space, resource: name, stale, request } => {
+            Act::ForceRelease { family, space, resource: name, stale, request } => {
                 let name = resource(*name);
-                let holder = self.reference.holder(*space, &name);
+                let at = At { space: *space, family: *family };
+                let holder = self.reference.holder(at, &name);
                 let held = holder.map(|(index, part)| self.reference.shown(index, part).token);
                 let token = if *stale { self.watcher.an_old_token(held) } else { held };
-                Operation::ForceRelease(ForceRelease {
+                let op = ForceRelease {
                     namespace: namespace(*space),
                     resource: name,
                     token: token.unwrap_or(Token(1)),
                     request_id: RequestId::new(&format!("forced-{request}")).expect("an id"),
                     reason: Reason::new("stuck").expect("a reason"),
-                })
+                };
+                match family {
+                    Family::Election => Operation::Election(ElectionCommand::ForceRelease(op)),
+                    Family::Hold => Operation::Hold(HoldCommand::ForceRelease(op)),
+                    Family::Job => Operation::Job(JobCommand::ForceRelease(op)),
+                    _ => Operation::ForceRelease(op),
+                }
             }
             Act::Desert { claim, before } => {
                 let live: Vec<_> =
@@ -223,15 +290,8 @@ impl World {
                 let asked_at = Revision(asked.saturating_sub(*before));
                 Operation::EndDeserted(EndDeserted { claim: ObjectId(claim), asked_at })
             }
-            Act::Policy { space, policy: number, stale } => {
-                let namespace = namespace(*space % 2);
-                let version = self
-                    .reference
-                    .space(&namespace)
-                    .map_or(0, |at| self.reference.spaces[at].version);
-                let expected_version = version + u64::from(*stale);
-                let policy = policy(*number);
-                Operation::PutNamespace(PutNamespace { namespace, expected_version, policy })
+            Act::Policy { space, policy, stale } => {
+                Operation::PutNamespace(self.put_namespace(*space, *policy, *stale))
             }
             Act::Floor { request, ahead_us } => {
                 let request_id = RequestId::new(&format!("floored-{request}")).expect("an id");
@@ -240,6 +300,15 @@ impl World {
             }
             Act::Level { to } => Operation::RaiseLevel { level: *to },
             Act::Abandon { .. } | Act::Copy { .. } => unreachable!("made elsewhere"),
+            _ => self.face_operation(act),
         }
+    }
+
+    pub(super) fn put_namespace(&self, space: usize, number: usize, stale: bool) -> PutNamespace {
+        let namespace = namespace(space % 2);
+        let known = self.reference.space(&namespace);
+        let version = known.map_or(0, |at| self.reference.spaces[at].version);
+        let (expected_version, policy) = (version + u64::from(stale), policy(number));
+        PutNamespace { namespace, expected_version, policy }
     }
 }

@@ -1,31 +1,26 @@
-//! The reference's commands: each as section 8 has it.
+//! The reference's commands that ask for a lease and may wait: locks as section 8 has them, campaigns as section 9.
 
-use super::reference::{Claim, Limit, Part, Reference, Request, Stage};
+use super::{
+    reference::{At, Claim, Delay, Face, Limit, Part, Reference, Stage},
+    requests::{No, Scope, for_good, invalid},
+};
 use sereno_core::{
-    command::{Acquire, AcquireAll, Command, Family, Operation},
+    command::{Acquire, AcquireAll, Command, ElectionCommand, Family, JobCommand, Operation},
     event::{Event, EventKind},
     ids::{LeaseId, ObjectId, Revision, Token},
     limits,
-    names::{Caller, Invalid, NamespaceName, RequestId, ResourceName},
+    names::{Caller, ResourceName},
     outcome::{Code, Detail, Done, InTheWay, Outcome, Refusal, Waiting},
     policy::{Fencing, Policy},
 };
 
-pub(super) type Scope = (NamespaceName, Caller, Family, RequestId);
-
-/// Which field, and in which words, is not the reference's business.
-pub(super) fn invalid() -> Refusal {
-    Invalid::new("", "").into()
-}
-
-/// Refused for good, or only for now.
-pub(super) enum No {
-    ForGood(Refusal, Limit),
-    ForNow(Refusal),
-}
-
-pub(super) fn for_good(refusal: Refusal) -> No {
-    No::ForGood(refusal, Limit::Neither)
+/// What is asked for, in the words of an acquire of one.
+pub(super) struct Ask<'a> {
+    pub(super) family: Family,
+    pub(super) face: Face,
+    pub(super) like: &'a Acquire,
+    pub(super) resources: &'a [ResourceName],
+    pub(super) content: Operation,
 }
 
 impl Reference {
@@ -36,29 +31,47 @@ impl Reference {
             self.revision += 1;
             return self.answer(None, Err(Refusal::new(Code::Unavailable).with(Detail::BornAt)));
         }
+        if self.level < 3 && is_of_level_3(operation) {
+            self.revision += 1;
+            let detail = Detail::Level { needed: 3 };
+            return self.answer(None, Err(Refusal::new(Code::Unavailable).with(detail)));
+        }
         match operation {
             Operation::Acquire(op) => self.acquire(caller, op),
             Operation::AcquireAll(op) => self.acquire_all(caller, op),
-            Operation::Renew(op) => self.renew(caller, op),
+            Operation::Renew(op) => self.renew(caller, Family::Lock, op),
             Operation::RenewMany(op) => self.renew_many(caller, op),
-            Operation::Release(op) => self.release(caller, &op.namespace, &op.lease),
+            Operation::Release(op) => self.release(caller, Family::Lock, &op.namespace, &op.lease),
             Operation::Abandon(op) => self.abandon(caller, op),
-            Operation::ForceRelease(op) => self.force_release(caller, op),
-            Operation::PutNamespace(op) => self.put_namespace(caller, op),
+            Operation::ForceRelease(op) => self.force_release(caller, Family::Lock, op, operation),
+            Operation::PutNamespace(op) => self.put_namespace(caller, op, None),
             Operation::EndDeserted(op) => self.end_deserted(op),
             Operation::SetTokenFloor(op) => self.set_token_floor(caller, op),
             Operation::RaiseLevel { level } => self.raise_level(caller, *level),
-            Operation::HoldTrim
-            | Operation::Election(_)
-            | Operation::Hold(_)
-            | Operation::Job(_)
-            | Operation::ReportGuard(_) => unreachable!("not generated"),
+            Operation::HoldTrim => unreachable!("not generated"),
+            Operation::Election(ElectionCommand::ForceRelease(op)) => {
+                self.force_release(caller, Family::Election, op, operation)
+            }
+            Operation::Election(op) => self.election(caller, op),
+            Operation::Hold(op) => self.hold(caller, op),
+            Operation::Job(JobCommand::ForceRelease(op)) => {
+                self.force_release(caller, Family::Job, op, operation)
+            }
+            Operation::Job(op) => self.job(caller, op),
+            Operation::ReportGuard(op) => self.report_guard(caller, op),
         }
     }
 
     fn acquire(&mut self, caller: &Caller, op: &Acquire) -> Outcome {
         let first = Acquire { lease_id: LeaseId::default(), wait_timeout_ms: 0, ..op.clone() };
-        self.ask(caller, op, std::slice::from_ref(&op.resource), Operation::Acquire(first))
+        let ask = Ask {
+            family: Family::Lock,
+            face: Face::Lock,
+            like: op,
+            resources: std::slice::from_ref(&op.resource),
+            content: Operation::Acquire(first),
+        };
+        self.ask(caller, &ask)
     }
 
     /// As an Acquire of several that does not wait.
@@ -76,37 +89,55 @@ impl Reference {
             fencing: op.fencing,
             labels: op.labels.clone(),
         };
-        self.ask(caller, &like, &op.resources, Operation::AcquireAll(first))
+        let ask = Ask {
+            family: Family::Lock,
+            face: Face::Lock,
+            like: &like,
+            resources: &op.resources,
+            content: Operation::AcquireAll(first),
+        };
+        self.ask(caller, &ask)
     }
 
-    fn ask(
-        &mut self,
-        caller: &Caller,
-        op: &Acquire,
-        resources: &[ResourceName],
-        content: Operation,
-    ) -> Outcome {
-        let scope = (op.namespace.clone(), caller.clone(), Family::Lock, op.request_id.clone());
+    pub(super) fn ask(&mut self, caller: &Caller, ask: &Ask) -> Outcome {
+        let op = ask.like;
+        let scope = (op.namespace.clone(), caller.clone(), ask.family, op.request_id.clone());
         let space = self.space(&op.namespace);
         let known = self.recall(&scope);
-        for resource in resources.iter().filter(|_| space.is_some()) {
-            self.touch_resource(space.expect("just checked"), resource);
+        if let Some(space) = space {
+            let at = At { space, family: ask.family };
+            ask.resources.iter().for_each(|resource| self.touch_resource(at, resource));
         }
         self.revision += 1;
         let Some(known) = known else {
-            let result = self.ask_anew(&scope, space, op, resources, &content);
-            return self.conclude(scope, space, content, result);
+            let result = self.ask_anew(&scope, space, ask);
+            return self.conclude(scope, space, ask.content.clone(), result);
         };
-        if let Some(reused) = self.reused(known, &content) {
+        if let Some(reused) = self.reused(known, &ask.content) {
             return reused;
         }
+        let at = space.map(|space| At { space, family: ask.family });
+        let refused = |state: &Self, code, limit| state.refused_again(code, limit, at, ask);
+        self.asked_again(known, refused)
+    }
+
+    /// The answer to a request for a lease once more.
+    pub(super) fn asked_again(
+        &mut self,
+        known: usize,
+        refused: impl FnOnce(&Self, Code, Limit) -> Refusal,
+    ) -> Outcome {
         let first = self.requests[known].answered;
-        let result = match self.requests[known].stage {
+        let result = match self.requests[known].stage.clone() {
             Stage::Waiting | Stage::Holding => self.live_again(known),
-            Stage::Refused(code, limit) => Err(self.refused_again(code, limit, space, resources)),
+            Stage::Refused(code, limit) => Err(refused(self, code, limit)),
             Stage::Ended => Err(self.lease_ended(known, 0, true)),
             Stage::WaitEnded(why) => Err(Refusal::new(Code::WaitTimeout).with(Detail::Wait(why))),
-            Stage::Done(_) => unreachable!("another family"),
+            Stage::Yours { object, .. } => Ok(self.yours_again(object)),
+            Stage::YoursEnded(end, token) => {
+                Err(Refusal::new(Code::LeaseEnded).with(Detail::Ended { end, token }))
+            }
+            Stage::Done(_) => unreachable!("another content"),
         };
         self.answer(Some(first), result)
     }
@@ -119,21 +150,15 @@ impl Reference {
         }
         match self.requests[known].stage {
             Stage::Waiting => Ok(Done::Waiting(self.waiting(known))),
-            _ => Ok(Done::Granted(self.grant_of(known))),
+            _ => Ok(self.granted(known)),
         }
     }
 
-    fn refused_again(
-        &self,
-        code: Code,
-        limit: Limit,
-        space: Option<usize>,
-        resources: &[ResourceName],
-    ) -> Refusal {
-        let Some(space) = space else { return Refusal::new(code) };
-        let policy = &self.spaces[space].policy;
+    fn refused_again(&self, code: Code, limit: Limit, at: Option<At>, ask: &Ask) -> Refusal {
+        let Some(at) = at else { return Refusal::new(code) };
+        let policy = &self.spaces[at.space].policy;
         match (code, limit) {
-            (Code::Locked, _) => locked(self.in_the_way(space, resources)),
+            (Code::Locked, _) => not_free(code, self.in_the_way(at, ask.resources)),
             (_, Limit::Leases) => self.limit_reached("maxLeases", policy.max_leases),
             (_, Limit::Waiters) => self.limit_reached("maxWaiters", policy.max_waiters),
             (Code::InvalidArgument, _) => invalid(),
@@ -141,33 +166,15 @@ impl Reference {
         }
     }
 
-    fn ask_anew(
-        &mut self,
-        scope: &Scope,
-        space: Option<usize>,
-        op: &Acquire,
-        resources: &[ResourceName],
-        content: &Operation,
-    ) -> Result<Done, No> {
-        let space = self.admit(space)?;
-        let has_it = |claim: &Claim| claim.lease_id == op.lease_id;
-        if self.requests.iter().any(|request| request.claim.as_ref().is_some_and(has_it)) {
-            return Err(No::ForNow(invalid()));
-        }
-        if self.is_paused() {
-            let left = self.paused_until - self.time;
-            let refusal = Refusal::new(Code::Unavailable).with(Detail::Paused).retry_after(left);
-            return Err(No::ForNow(refusal));
-        }
+    fn ask_anew(&mut self, scope: &Scope, space: Option<usize>, ask: &Ask) -> Result<Done, No> {
+        let (op, resources) = (ask.like, ask.resources);
+        let space = self.admit_lease(space, op.lease_id)?;
+        let at = At { space, family: ask.family };
         let policy = self.spaces[space].policy.clone();
-        let distinct = resources.iter().enumerate().all(|(n, name)| !resources[..n].contains(name));
-        let is_sound = (1..=64).contains(&resources.len())
-            && distinct
+        let is_sound = is_list(resources)
             && op.lease_ttl_ms.is_none_or(|ttl_ms| self.is_ttl(&policy, ttl_ms))
             && op.wait_timeout_ms <= 600_000
-            && op.max_hold_ms.is_none_or(|ms| {
-                (1_000..=policy.max_hold_ms.unwrap_or(limits::MAX_HOLD_MS_MAX)).contains(&ms)
-            });
+            && op.max_hold_ms.is_none_or(|ms| is_max_hold(&policy, ms));
         if !is_sound {
             return Err(for_good(invalid()));
         }
@@ -176,34 +183,55 @@ impl Reference {
             self.refused_by_rule(scope, op, &resources[0], Code::FencingRequired);
             return Err(for_good(Refusal::new(Code::FencingRequired)));
         }
-        let in_the_way = self.in_the_way(space, resources);
+        let in_the_way = self.in_the_way(at, resources);
         let waits = !in_the_way.is_empty();
-        let (leases, waiters) = self.counts(Some(space));
-        let delays = self.delays.iter().filter(|delay| delay.space == space).count() as u64;
-        if !waits && leases + delays + resources.len() as u64 > policy.max_leases {
-            self.refused_by_rule(scope, op, &resources[0], Code::LimitReached);
-            let refusal = self.limit_reached("maxLeases", policy.max_leases);
-            return Err(No::ForGood(refusal, Limit::Leases));
+        if !waits {
+            self.check_leases(scope, op, resources, 0)?;
         }
         if waits && op.wait_timeout_ms == 0 {
-            return Err(for_good(locked(in_the_way)));
+            return Err(for_good(not_free(Code::Locked, in_the_way)));
         }
-        if waits && waiters >= policy.max_waiters {
-            self.refused_by_rule(scope, op, &resources[0], Code::LimitReached);
-            let refusal = self.limit_reached("maxWaiters", policy.max_waiters);
-            return Err(No::ForGood(refusal, Limit::Waiters));
+        if waits {
+            let earlier = self.earlier_wait(at, &resources[0], &op.owner);
+            let waiters = self.counts(Some(space)).1 - u64::from(earlier.is_some());
+            if waiters >= policy.max_waiters {
+                self.refused_by_rule(scope, op, &resources[0], Code::LimitReached);
+                let refusal = self.limit_reached("maxWaiters", policy.max_waiters);
+                return Err(No::ForGood(refusal, Limit::Waiters));
+            }
+            if let Some(earlier) = earlier {
+                self.replace_wait(earlier);
+            }
         }
+        let terms = Terms {
+            fencing,
+            ttl_ms: op.lease_ttl_ms.unwrap_or(policy.default_ttl_ms),
+            max_hold_ms: op.max_hold_ms.or(policy.max_hold_ms),
+        };
+        let index = self.new_claim(scope, at, ask, &terms);
+        if waits {
+            self.event(index, 0, None, EventKind::Queued);
+            return Ok(Done::Waiting(self.waiting(index)));
+        }
+        self.grant(index, false);
+        Ok(self.granted(index))
+    }
+
+    /// A request with a claim, which waits until it is granted.
+    pub(super) fn new_claim(&mut self, scope: &Scope, at: At, ask: &Ask, terms: &Terms) -> usize {
+        let op = ask.like;
         let part =
             |name: &ResourceName| Part { resource: name.clone(), token: Token(0), ended: None };
         let claim = Claim {
             object: self.number(),
-            space,
+            at,
+            face: ask.face.clone(),
             lease_id: op.lease_id,
             owner: op.owner.clone(),
-            fencing,
-            ttl_ms: op.lease_ttl_ms.unwrap_or(policy.default_ttl_ms),
-            max_hold_ms: op.max_hold_ms.or(policy.max_hold_ms),
-            parts: resources.iter().map(part).collect(),
+            fencing: terms.fencing,
+            ttl_ms: terms.ttl_ms,
+            max_hold_ms: terms.max_hold_ms,
+            parts: ask.resources.iter().map(part).collect(),
             created: self.time,
             deadline: self.time + op.wait_timeout_ms,
             granted: 0,
@@ -212,16 +240,30 @@ impl Reference {
             spent: None,
             asked: self.revision,
         };
-        let content = Some(content.clone());
-        self.remember(scope.clone(), Some(space), content, Stage::Waiting, None);
+        let content = Some(ask.content.clone());
+        self.remember(scope.clone(), Some(at.space), content, Stage::Waiting, None);
         let index = self.requests.len() - 1;
         self.requests[index].claim = Some(claim);
-        if waits {
-            self.event(index, 0, None, EventKind::Queued);
-            return Ok(Done::Waiting(self.waiting(index)));
+        index
+    }
+
+    /// Refuses what would be more leases than the namespace allows; `ending` of them end in the same moment.
+    pub(super) fn check_leases(
+        &mut self,
+        scope: &Scope,
+        op: &Acquire,
+        resources: &[ResourceName],
+        ending: u64,
+    ) -> Result<(), No> {
+        let space = self.space(&scope.0).expect("it was admitted");
+        let max = self.spaces[space].policy.max_leases;
+        let is_lock_delay = |delay: &&Delay| delay.at.space == space && delay.owner.is_none();
+        let delays = self.delays.iter().filter(is_lock_delay).count() as u64;
+        if self.counts(Some(space)).0 + delays + resources.len() as u64 <= max + ending {
+            return Ok(());
         }
-        self.grant(index, false);
-        Ok(Done::Granted(self.grant_of(index)))
+        self.refused_by_rule(scope, op, &resources[0], Code::LimitReached);
+        Err(No::ForGood(self.limit_reached("maxLeases", max), Limit::Leases))
     }
 
     pub(super) fn is_ttl(&self, policy: &Policy, ttl_ms: u64) -> bool {
@@ -230,32 +272,32 @@ impl Reference {
 
     fn waiting(&self, index: usize) -> Waiting {
         let claim = self.requests[index].claim();
-        let queue = self.queue(claim.space, &claim.parts[0].resource);
+        let queue = self.queue(claim.at, &claim.parts[0].resource);
         let place = queue.iter().position(|&waiter| waiter == index).expect("it waits") as u64 + 1;
         let wait_expires_in_ms = claim.deadline.saturating_sub(self.time);
         Waiting { claim: ObjectId(claim.object), place, wait_expires_in_ms }
     }
 
-    fn in_the_way(&self, space: usize, resources: &[ResourceName]) -> Vec<InTheWay> {
+    pub(super) fn in_the_way(&self, at: At, resources: &[ResourceName]) -> Vec<InTheWay> {
         let mut all = Vec::new();
         for resource in resources {
-            let holder = self.holder(space, resource).map(|(index, part)| self.shown(index, part));
-            let delay = self.delay(space, resource);
+            let holder = self.holder(at, resource).map(|(index, part)| self.shown(index, part));
+            let delay = self.delay(at, resource);
             if holder.is_some() || delay.is_some() {
                 let lock_delay_ms =
                     delay.map_or(0, |delay| delay.deadline.saturating_sub(self.time));
-                let waiters = self.queue(space, resource).len() as u64;
+                let waiters = self.queue(at, resource).len() as u64;
                 all.push(InTheWay { resource: resource.clone(), holder, lock_delay_ms, waiters });
             }
         }
         all
     }
 
-    fn limit_reached(&self, limit: &str, max: u64) -> Refusal {
+    pub(super) fn limit_reached(&self, limit: &str, max: u64) -> Refusal {
         Refusal::new(Code::LimitReached).with(self.limit(limit, max)).retry_after(1_000)
     }
 
-    fn refused_by_rule(
+    pub(super) fn refused_by_rule(
         &mut self,
         scope: &Scope,
         op: &Acquire,
@@ -264,7 +306,7 @@ impl Reference {
     ) {
         self.out.events.push(Event {
             revision: Revision(self.revision),
-            family: Family::Lock,
+            family: scope.2,
             namespace: Some(scope.0.clone()),
             resource: Some(resource.clone()),
             owner: Some(op.owner.clone()),
@@ -273,101 +315,43 @@ impl Reference {
             kind: EventKind::Refused { code },
         });
     }
+}
 
-    pub(super) fn admit(&self, space: Option<usize>) -> Result<usize, No> {
-        let of = space.unwrap_or(0);
-        let records = self.requests.iter().filter(|request| request.counted_in == of).count();
-        let max = self.spaces[of].policy.reply_records;
-        if records as u64 >= max {
-            let limit = "replyMemory.records".into();
-            let detail = Detail::Limit { limit, max, sweep_pending: false };
-            let refusal = Refusal::new(Code::Overloaded).with(detail).retry_after(1_000);
-            return Err(No::ForNow(refusal));
+/// What a grant goes by, after defaults.
+pub(super) struct Terms {
+    pub(super) fencing: Fencing,
+    pub(super) ttl_ms: u64,
+    pub(super) max_hold_ms: Option<u64>,
+}
+
+/// 1 to 64 resources, each once.
+pub(super) fn is_list(resources: &[ResourceName]) -> bool {
+    let distinct = resources.iter().enumerate().all(|(n, name)| !resources[..n].contains(name));
+    (1..=64).contains(&resources.len()) && distinct
+}
+
+pub(super) fn is_max_hold(policy: &Policy, ms: u64) -> bool {
+    (1_000..=policy.max_hold_ms.unwrap_or(limits::MAX_HOLD_MS_MAX)).contains(&ms)
+}
+
+fn is_of_level_3(operation: &Operation) -> bool {
+    match operation {
+        Operation::Abandon(op) => {
+            matches!(op.family, Family::Election | Family::Hold | Family::Job)
         }
-        space.ok_or_else(|| for_good(Refusal::new(Code::NotFound)))
-    }
-
-    pub(super) fn remember(
-        &mut self,
-        scope: Scope,
-        space: Option<usize>,
-        content: Option<Operation>,
-        stage: Stage,
-        forget_at: Option<u64>,
-    ) {
-        let (counted_in, answered) = (space.unwrap_or(0), self.revision);
-        let claim = None;
-        self.requests.push(Request {
-            scope,
-            content,
-            counted_in,
-            answered,
-            stage,
-            forget_at,
-            claim,
-        });
-    }
-
-    pub(super) fn conclude(
-        &mut self,
-        scope: Scope,
-        space: Option<usize>,
-        content: Operation,
-        result: Result<Done, No>,
-    ) -> Outcome {
-        let refusal = match result {
-            Ok(done) => return self.answer(None, Ok(done)),
-            Err(No::ForNow(refusal)) => refusal,
-            Err(No::ForGood(refusal, limit)) => {
-                let window_ms = self.spaces[space.unwrap_or(0)].policy.reply_refusals_ms;
-                let stage = Stage::Refused(refusal.code, limit);
-                self.remember(scope, space, Some(content), stage, Some(self.time + window_ms));
-                refusal
-            }
-        };
-        self.answer(None, Err(refusal))
-    }
-
-    /// Finds a request, and ends what is due of it.
-    pub(super) fn recall(&mut self, scope: &Scope) -> Option<usize> {
-        let index = self.requests.iter().position(|request| request.scope == *scope)?;
-        self.touch_request(index);
-        Some(index)
-    }
-
-    pub(super) fn touch_request(&mut self, index: usize) {
-        let request = &self.requests[index];
-        if request.is_live() && request.claim().deadline <= self.time {
-            self.end_due(request.claim().object);
-        }
-    }
-
-    pub(super) fn touch_resource(&mut self, space: usize, resource: &ResourceName) {
-        let now = self.time;
-        let due = |reference: &Self| {
-            let holder = reference.holder(space, resource).map(|(index, _)| {
-                let claim = reference.requests[index].claim();
-                (claim.deadline, claim.object)
-            });
-            let delay =
-                reference.delay(space, resource).map(|delay| (delay.deadline, delay.object));
-            holder.or(delay).filter(|&(deadline, _)| deadline <= now)
-        };
-        while let Some((_, object)) = due(self) {
-            self.end_due(object);
-        }
-    }
-
-    pub(super) fn reused(&self, known: usize, content: &Operation) -> Option<Outcome> {
-        let first = self.requests[known].content.as_ref()?;
-        (first != content).then(|| self.answer(None, Err(Refusal::new(Code::RequestIdReused))))
+        Operation::Election(_)
+        | Operation::Hold(_)
+        | Operation::Job(_)
+        | Operation::ReportGuard(_) => true,
+        _ => false,
     }
 }
 
-fn locked(in_the_way: Vec<InTheWay>) -> Refusal {
+/// What is in the way, and when it frees at the latest.
+pub(super) fn not_free(code: Code, in_the_way: Vec<InTheWay>) -> Refusal {
     let left = |one: &InTheWay| {
         one.holder.as_ref().map_or(one.lock_delay_ms, |holder| holder.expires_in_ms)
     };
     let retry_after_ms = in_the_way.iter().map(left).max().unwrap_or(0);
-    Refusal::new(Code::Locked).with(Detail::Locked(in_the_way)).retry_after(retry_after_ms)
+    Refusal::new(code).with(Detail::Locked(in_the_way)).retry_after(retry_after_ms)
 }

@@ -1,17 +1,13 @@
-//! The reference's commands that end, extend or forbid, and those of operators and leaders.
+//! The reference's commands that end, extend or forbid what was asked for, in whatever family.
 
 use super::{
-    commands::{No, for_good, invalid},
-    reference::{Limit, Reference, Request, Space, Stage},
+    reference::{At, Face, Limit, Reference, Request, Stage},
+    requests::{No, for_good, invalid},
 };
 use sereno_core::{
-    command::{
-        Abandon, EndDeserted, Family, ForceRelease, LeaseRef, Operation, PutNamespace, Renew,
-        RenewMany, SetTokenFloor,
-    },
-    event::{Event, EventKind},
-    ids::{Revision, Token},
-    names::{Caller, NamespaceName},
+    command::{Abandon, EndDeserted, Family, ForceRelease, LeaseRef, Operation, Renew, RenewMany},
+    event::EventKind,
+    names::{Caller, NamespaceName, ResourceName},
     outcome::{
         AbandonedWas, Code, Detail, Done, End, NotReleased, Outcome, Refusal, Renewed, WaitEnd,
     },
@@ -28,18 +24,23 @@ impl Reference {
 
     /// The request and part that a lease id names, or why there is none. A lease of one resource that has ended is
     /// known by its id alone.
-    fn named(&self, space: usize, lease: &LeaseRef) -> Result<(usize, usize), Refusal> {
+    pub(super) fn named(&self, at: At, lease: &LeaseRef) -> Result<(usize, usize), Refusal> {
         let stranger = || Refusal::new(Code::NotHolder);
         let is_it = |request: &Request| {
             request.claim.as_ref().is_some_and(|claim| claim.lease_id == lease.lease_id)
         };
         let index = self.requests.iter().position(is_it).ok_or_else(stranger)?;
         let (request, claim) = (&self.requests[index], self.requests[index].claim());
-        if claim.space != space || !matches!(request.stage, Stage::Holding | Stage::Ended) {
+        let is_it = match request.stage {
+            Stage::Holding => claim.at == at,
+            Stage::Ended => claim.at.space == at.space,
+            _ => false,
+        };
+        if !is_it {
             return Err(stranger());
         }
         let part = claim.parts.iter().position(|part| part.resource == lease.resource);
-        let part = match (part, request.stage) {
+        let part = match (part, &request.stage) {
             (None, Stage::Ended) if claim.parts.len() == 1 => 0,
             (part, _) => part.ok_or_else(stranger)?,
         };
@@ -49,7 +50,7 @@ impl Reference {
         }
     }
 
-    fn touch_lease(&mut self, lease: &LeaseRef) {
+    pub(super) fn touch_lease(&mut self, lease: &LeaseRef) {
         let is_it = |request: &Request| {
             request.claim.as_ref().is_some_and(|claim| claim.lease_id == lease.lease_id)
         };
@@ -58,10 +59,11 @@ impl Reference {
         }
     }
 
-    pub(super) fn renew(&mut self, caller: &Caller, op: &Renew) -> Outcome {
+    pub(super) fn renew(&mut self, caller: &Caller, family: Family, op: &Renew) -> Outcome {
         self.touch_lease(&op.lease);
         self.revision += 1;
-        let result = self.renew_one(caller, &op.namespace, &op.lease, op.lease_ttl_ms);
+        let lease = self.as_leased(family, &op.lease);
+        let result = self.renew_one(caller, family, &op.namespace, &lease, op.lease_ttl_ms);
         self.answer(None, result.map(Done::Renewed))
     }
 
@@ -73,7 +75,8 @@ impl Reference {
         }
         let mut results = Vec::new();
         for lease in &op.leases {
-            results.push(self.renew_one(caller, &op.namespace, lease, op.lease_ttl_ms));
+            let (family, of) = (Family::Lock, &op.namespace);
+            results.push(self.renew_one(caller, family, of, lease, op.lease_ttl_ms));
         }
         self.answer(None, Ok(Done::RenewedMany(results)))
     }
@@ -81,16 +84,28 @@ impl Reference {
     fn renew_one(
         &mut self,
         caller: &Caller,
+        family: Family,
         namespace: &NamespaceName,
         lease: &LeaseRef,
         ttl_ms: Option<u64>,
     ) -> Result<Renewed, Refusal> {
         let space = self.space(namespace).ok_or(Refusal::new(Code::NotFound))?;
-        let (index, part) = self.named(space, lease)?;
+        let (index, part) = self.named(At { space, family }, lease)?;
         let policy = &self.spaces[space].policy;
         if ttl_ms.is_some_and(|ttl_ms| !self.is_ttl(policy, ttl_ms)) {
             return Err(invalid());
         }
+        self.extend(caller, index, part, ttl_ms)
+    }
+
+    /// Moves a deadline forward, as far as the longest ownership allows.
+    pub(super) fn extend(
+        &mut self,
+        caller: &Caller,
+        index: usize,
+        part: usize,
+        ttl_ms: Option<u64>,
+    ) -> Result<Renewed, Refusal> {
         let (now, revision) = (self.time, self.revision);
         let claim = self.requests[index].claim.as_mut().expect("it holds");
         let token = claim.parts[part].token;
@@ -115,6 +130,7 @@ impl Reference {
     pub(super) fn release(
         &mut self,
         caller: &Caller,
+        family: Family,
         namespace: &NamespaceName,
         lease: &LeaseRef,
     ) -> Outcome {
@@ -123,7 +139,7 @@ impl Reference {
         let Some(space) = self.space(namespace) else {
             return self.answer(None, Err(Refusal::new(Code::NotFound)));
         };
-        let already = match self.named(space, lease) {
+        let already = match self.named(At { space, family }, lease) {
             Ok((index, part)) => {
                 self.end_part(index, part, End::Released, self.time, Some(caller), None);
                 None
@@ -148,12 +164,12 @@ impl Reference {
                 if let Err(No::ForNow(refusal)) = self.admit(space) {
                     return self.answer(None, Err(refusal));
                 }
-                let window_ms = self.spaces[space.unwrap_or(0)].policy.reply_refusals_ms;
+                let forget_at = Some(self.time + self.refusals_ms(space, op.family));
                 let stage = Stage::Refused(Code::Abandoned, Limit::Neither);
-                self.remember(scope, space, None, stage, Some(self.time + window_ms));
+                self.remember(scope, space, None, stage, forget_at);
                 AbandonedWas::Unseen
             }
-            Some(index) => match self.requests[index].stage {
+            Some(index) => match self.requests[index].stage.clone() {
                 Stage::Waiting => {
                     self.end_wait(index, None);
                     AbandonedWas::Waiting
@@ -167,87 +183,70 @@ impl Reference {
                 }
                 Stage::Refused(code, _) => AbandonedWas::Refused(code),
                 Stage::WaitEnded(_) => AbandonedWas::Refused(Code::WaitTimeout),
-                Stage::Done(_) => unreachable!("another family"),
+                Stage::YoursEnded(end, _) => AbandonedWas::Ended(end),
+                // What was written stays; who was told of a hold that was there already has none to give up.
+                Stage::Done(_) | Stage::Yours { .. } => AbandonedWas::Done,
             },
         };
         self.answer(None, Ok(Done::Abandoned { was }))
     }
 
-    pub(super) fn force_release(&mut self, caller: &Caller, op: &ForceRelease) -> Outcome {
+    /// A run is named by its job, also where it is leased by a longer name.
+    fn as_leased(&self, family: Family, lease: &LeaseRef) -> LeaseRef {
+        let (mut lease, id) = (lease.clone(), lease.lease_id);
+        let is_it =
+            |request: &&Request| request.stage == Stage::Holding && request.claim().lease_id == id;
+        if let Some(request) = self.requests.iter().find(is_it)
+            && let Face::Run { job, .. } = request.claim().face
+            && (family, &self.jobs[job].name) == (Family::Job, &lease.resource)
+        {
+            lease.resource = request.claim().parts[0].resource.clone();
+        }
+        lease
+    }
+
+    pub(super) fn force_release(
+        &mut self,
+        caller: &Caller,
+        family: Family,
+        op: &ForceRelease,
+        content: &Operation,
+    ) -> Outcome {
         let scope = (op.namespace.clone(), caller.clone(), Family::Admin, op.request_id.clone());
-        let content = Operation::ForceRelease(op.clone());
-        let space = self.space(&op.namespace);
-        let known = self.recall(&scope);
-        if let Some(space) = space {
-            self.touch_resource(space, &op.resource);
-        }
-        self.revision += 1;
-        if let Some(known) = known {
-            return self.written_again(known, &content, |token| Done::ForceReleased { token });
-        }
-        let result = self.admit(space).and_then(|space| {
-            let held = self.holder(space, &op.resource);
+        let named = self.space(&op.namespace).map(|space| self.forced_name(space, family, op));
+        let resource = named.unwrap_or_else(|| op.resource.clone());
+        let name = resource.clone();
+        let touch = move |state: &mut Self, space: Option<usize>| {
+            if let Some(space) = space {
+                state.touch_resource(At { space, family }, &name);
+            }
+        };
+        self.write(scope, content.clone(), touch, |state, space| {
+            let held = state.holder(At { space, family }, &resource);
             let is_it = |&(index, part): &(usize, usize)| {
-                self.requests[index].claim().parts[part].token == op.token
+                state.requests[index].claim().parts[part].token == op.token
             };
             let (index, part) =
                 held.filter(is_it).ok_or_else(|| for_good(Refusal::new(Code::NotHolder)))?;
             let reason = Some(op.reason.clone());
-            self.end_part(index, part, End::Forced, self.time, Some(caller), reason);
-            let forget_at = Some(self.time + self.spaces[space].policy.reply_endings_ms);
-            let stage = Stage::Done(op.token);
-            self.remember(scope.clone(), Some(space), Some(content.clone()), stage, forget_at);
+            state.end_part(index, part, End::Forced, state.time, Some(caller), reason);
             Ok(Done::ForceReleased { token: op.token })
-        });
-        self.conclude(scope, space, content, result)
+        })
     }
 
-    fn written_again(
-        &self,
-        known: usize,
-        content: &Operation,
-        done: impl Fn(Token) -> Done,
-    ) -> Outcome {
-        if let Some(reused) = self.reused(known, content) {
-            return reused;
-        }
-        let result = match self.requests[known].stage {
-            Stage::Done(token) => Ok(done(token)),
-            Stage::Refused(Code::InvalidArgument, _) => Err(invalid()),
-            Stage::Refused(code, _) => Err(Refusal::new(code)),
-            _ => unreachable!("operators' writes are decided at once"),
+    /// The same of a run that is to be ended: the token says which.
+    fn forced_name(&self, space: usize, family: Family, op: &ForceRelease) -> ResourceName {
+        let is_it = |request: &&Request| {
+            let Face::Run { job, .. } = request.claim().face else { return false };
+            let job = &self.jobs[job];
+            let is_of = (job.space, &job.name) == (space, &op.resource);
+            is_of && request.claim().parts[0].token == op.token
         };
-        self.answer(Some(self.requests[known].answered), result)
-    }
-
-    pub(super) fn put_namespace(&mut self, caller: &Caller, op: &PutNamespace) -> Outcome {
-        self.revision += 1;
-        if op.policy.check(self.min_ttl_ms).is_err() {
-            return self.answer(None, Err(invalid()));
+        let mut live = self.requests.iter().filter(|request| request.stage == Stage::Holding);
+        match live.find(is_it).filter(|_| family == Family::Job) {
+            Some(run) => run.claim().parts[0].resource.clone(),
+            None => op.resource.clone(),
         }
-        let known = self.space(&op.namespace);
-        let current = known.map_or(0, |space| self.spaces[space].version);
-        if current != op.expected_version {
-            let refusal = Refusal::new(Code::VersionConflict).with(Detail::Version { current });
-            return self.answer(None, Err(refusal));
-        }
-        let (name, version, policy) = (op.namespace.clone(), current + 1, op.policy.clone());
-        let space = Space { name, version, policy };
-        match known {
-            Some(index) => self.spaces[index] = space,
-            None => self.spaces.push(space),
-        }
-        self.out.events.push(Event {
-            revision: Revision(self.revision),
-            family: Family::Lock,
-            namespace: Some(op.namespace.clone()),
-            resource: None,
-            owner: None,
-            caller: caller.clone(),
-            lease_hash: None,
-            kind: EventKind::NamespacePut { version },
-        });
-        self.answer(None, Ok(Done::NamespacePut { version }))
     }
 
     pub(super) fn end_deserted(&mut self, op: &EndDeserted) -> Outcome {
@@ -269,55 +268,5 @@ impl Reference {
             _ => false,
         };
         self.answer(None, Ok(Done::DesertedEnded(ended)))
-    }
-
-    pub(super) fn set_token_floor(&mut self, caller: &Caller, op: &SetTokenFloor) -> Outcome {
-        let name = self.spaces[0].name.clone();
-        let scope = (name, caller.clone(), Family::Admin, op.request_id.clone());
-        let content = Operation::SetTokenFloor(op.clone());
-        let known = self.recall(&scope);
-        self.revision += 1;
-        if let Some(known) = known {
-            return self.written_again(known, &content, |floor| Done::TokenFloorSet { floor });
-        }
-        let result = self.admit(Some(0)).and_then(|_| {
-            let year_us = 366 * 24 * 3_600 * 1_000_000;
-            if op.floor.0 > self.clock + year_us {
-                return Err(for_good(invalid()));
-            }
-            let rises = op.floor.0 > self.last_token + 1;
-            self.last_token = self.last_token.max(op.floor.0.saturating_sub(1));
-            let floor = Token(self.last_token + 1);
-            let forget_at = Some(self.time + self.spaces[0].policy.reply_endings_ms);
-            let stage = Stage::Done(floor);
-            self.remember(scope.clone(), Some(0), Some(content.clone()), stage, forget_at);
-            if rises || self.level == 1 {
-                self.admin_event(caller, EventKind::TokenFloorSet { floor });
-            }
-            Ok(Done::TokenFloorSet { floor })
-        });
-        self.conclude(scope, Some(0), content, result)
-    }
-
-    pub(super) fn raise_level(&mut self, caller: &Caller, level: u32) -> Outcome {
-        self.revision += 1;
-        if level > self.level {
-            self.level = level;
-            self.admin_event(caller, EventKind::LevelRaised { level });
-        }
-        self.answer(None, Ok(Done::LevelRaised { level: self.level }))
-    }
-
-    fn admin_event(&mut self, caller: &Caller, kind: EventKind) {
-        self.out.events.push(Event {
-            revision: Revision(self.revision),
-            family: Family::Admin,
-            namespace: None,
-            resource: None,
-            owner: None,
-            caller: caller.clone(),
-            lease_hash: None,
-            kind,
-        });
     }
 }

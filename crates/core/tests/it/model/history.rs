@@ -1,7 +1,15 @@
 //! Random histories: what clients, operators, leaders and the network may do, in numbers small enough to collide.
 
-use proptest::{prelude::*, sample::Index};
-use sereno_core::LEVEL_MAX;
+use proptest::sample::Index;
+use sereno_core::command::Family;
+
+/// What happens from a beginning.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    /// The level that the log begins with.
+    pub(super) level: u32,
+    pub(super) steps: Vec<Step>,
+}
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -57,6 +65,7 @@ pub(super) enum Act {
     },
     /// Of the present holder, or with an older token.
     ForceRelease {
+        family: Family,
         space: usize,
         resource: usize,
         stale: bool,
@@ -79,11 +88,107 @@ pub(super) enum Act {
     Level {
         to: u32,
     },
+    Campaign {
+        who: Who,
+        terms: Terms,
+        election: usize,
+        candidate: usize,
+        wait_ms: u64,
+    },
+    /// By a leader of late; `version`: so many before the present one.
+    Proclaim {
+        lease: usize,
+        version: Option<u64>,
+        request: Option<usize>,
+    },
+    Handoff {
+        lease: usize,
+        to: usize,
+        request: Option<usize>,
+    },
+    Hold {
+        who: Who,
+        terms: Terms,
+        resources: Vec<usize>,
+        owner: usize,
+        replaces: Vec<(usize, Fence)>,
+    },
+    /// Of somebody's hold.
+    OnHold {
+        what: OnHold,
+        space: usize,
+        resource: usize,
+        owner: usize,
+        fence: Fence,
+        ttl_ms: Option<u64>,
+        request: Option<usize>,
+    },
+    HoldPolicy {
+        space: usize,
+        policy: usize,
+        per_owner: Option<u64>,
+        cooldown_ms: u64,
+        stale: bool,
+    },
+    PutJob {
+        space: usize,
+        job: usize,
+        definition: usize,
+        stale: bool,
+    },
+    ClaimRun {
+        who: Who,
+        job: usize,
+        slot: usize,
+        stale: bool,
+        ttl_ms: Option<u64>,
+    },
+    Finish {
+        lease: usize,
+        succeeded: bool,
+        elsewhere: bool,
+        request: Option<usize>,
+    },
+    OfJob {
+        what: OfJob,
+        space: usize,
+        job: usize,
+        slot: usize,
+        request: Option<usize>,
+    },
+    Report {
+        space: usize,
+        refused: bool,
+        request: Option<usize>,
+    },
     /// A command once more: as it was, or as its client repeats it (born now, a lease id drawn anew).
     Copy {
         back: usize,
         repeated: bool,
     },
+}
+
+/// Which fence is named.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fence {
+    None,
+    Present,
+    Old,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OnHold {
+    Renew,
+    Begin,
+    Release,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OfJob {
+    Pause,
+    Resume,
+    Skip,
+    RunNow,
 }
 
 /// Whose request: the namespace, the caller, and whether its id is one of a few or a fresh one.
@@ -106,111 +211,9 @@ pub(super) struct Terms {
 }
 
 pub(super) const RESOURCES: usize = 3;
-
-fn ttl() -> impl Strategy<Value = Option<u64>> {
-    prop_oneof![
-        6 => Just(None),
-        38 => prop::sample::select(vec![1_000, 5_000, 10_000, 30_000, 60_000]).prop_map(Some),
-        1 => prop::sample::select(vec![0, 999, 3_600_000, 3_600_001, u64::MAX]).prop_map(Some),
-    ]
-}
-
-fn who() -> impl Strategy<Value = Who> {
-    let request = prop_oneof![6 => Just(None), 1 => (0..4_usize).prop_map(Some)];
-    let age_ms = prop_oneof![
-        12 => Just(0),
-        2 => 0..30_000_u64,
-        1 => prop::sample::select(vec![30_000, 30_001, u64::MAX]),
-    ];
-    let space = prop_oneof![8 => Just(0_usize), 4 => Just(1), 1 => Just(2)];
-    (space, 0..3_usize, request, age_ms).prop_map(|(space, caller, request, age_ms)| Who {
-        space,
-        caller,
-        request,
-        age_ms,
-    })
-}
-
-fn terms() -> impl Strategy<Value = Terms> {
-    let hold_ms = prop_oneof![
-        28 => Just(None),
-        12 => prop::sample::select(vec![1_000, 7_000, 20_000, 60_000]).prop_map(Some),
-        1 => prop::sample::select(vec![0, 999, u64::MAX]).prop_map(Some),
-    ];
-    (ttl(), hold_ms, 0..6_u8, prop::bool::weighted(0.1))
-        .prop_map(|(ttl_ms, hold_ms, fencing, label)| Terms { ttl_ms, hold_ms, fencing, label })
-}
-
-/// Most want the same one.
-fn resource() -> impl Strategy<Value = usize> {
-    prop_oneof![4 => Just(0_usize), 2 => Just(1), 1 => Just(2)]
-}
-
-fn act() -> impl Strategy<Value = Act> {
-    let wait_ms = prop_oneof![
-        9 => Just(0),
-        40 => prop::sample::select(vec![1, 1_000, 5_000, 10_000, 60_000]),
-        1 => prop::sample::select(vec![600_000, 600_001, u64::MAX]),
-    ];
-    let stale = || prop::bool::weighted(0.3);
-    let elsewhere = || prop::bool::weighted(0.1);
-    prop_oneof![
-        24 => (who(), terms(), resource(), wait_ms)
-            .prop_map(|(who, terms, resource, wait_ms)| Act::Acquire { who, terms, resource, wait_ms }),
-        4 => (who(), terms(), prop::collection::vec(resource(), 0..4))
-            .prop_map(|(who, terms, resources)| Act::AcquireAll { who, terms, resources }),
-        8 => (0..6_usize, ttl(), elsewhere())
-            .prop_map(|(lease, ttl_ms, elsewhere)| Act::Renew { lease, ttl_ms, elsewhere }),
-        2 => (prop::collection::vec(0..8_usize, 0..5), ttl())
-            .prop_map(|(leases, ttl_ms)| Act::RenewMany { leases, ttl_ms }),
-        10 => (0..5_usize, elsewhere())
-            .prop_map(|(lease, elsewhere)| Act::Release { lease, elsewhere }),
-        4 => (prop::option::weighted(0.8, 0..5_usize), prop::bool::weighted(0.05))
-            .prop_map(|(request, admin)| Act::Abandon { request, admin }),
-        3 => (0..2_usize, resource(), stale(), 0..3_usize).prop_map(
-            |(space, resource, stale, request)| Act::ForceRelease { space, resource, stale, request }
-        ),
-        5 => (any::<Index>(), 0..3_u64).prop_map(|(claim, before)| Act::Desert { claim, before }),
-        3 => (0..3_usize, 0..POLICIES, stale())
-            .prop_map(|(space, policy, stale)| Act::Policy { space, policy, stale }),
-        1 => (0..2_usize, prop::sample::select(vec![-1, 1, 60_000_000, i64::MAX]))
-            .prop_map(|(request, ahead_us)| Act::Floor { request, ahead_us }),
-        1 => (0..=LEVEL_MAX).prop_map(|to| Act::Level { to }),
-        10 => (0..12_usize, any::<bool>())
-            .prop_map(|(back, repeated)| Act::Copy { back, repeated }),
-    ]
-}
-
-fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
-    prop::collection::vec(act(), 1..=most)
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let after = prop_oneof![
-        4 => Just(0_u64),
-        2 => Just(1),
-        2 => Just(500),
-        2 => 0..=1_000_u64,
-        1 => Just(1_000),
-    ];
-    let pass =
-        prop::sample::select(vec![0, 5_000, 10_000, 29_999, 89_900, 90_000, 299_950, 300_100]);
-    prop_oneof![
-        60 => (after, acts(4)).prop_map(|(after_ms, acts)| Step::Entry(after_ms, acts)),
-        14 => (prop_oneof![4 => Just(0), 1 => Just(1_u64)], acts(4))
-            .prop_map(|(before_ms, acts)| Step::ToDeadline(before_ms, acts)),
-        4 => pass.prop_map(Step::Pass),
-        1 => acts(8).prop_map(Step::Rush),
-        2 => (-2..=2_i64).prop_map(|days_ahead| Step::Lead { days_ahead }),
-        2 => Just(Step::Snapshot),
-        1 => (prop::sample::select(vec![0, 1, 1_000]), -1_000_000..=300_000_000_i64)
-            .prop_map(|(pause_ms, floor_ahead_us)| Step::Restore { pause_ms, floor_ahead_us }),
-    ]
-}
-
-/// A whole history.
-pub(super) fn history() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(), 1..90)
-}
-
 pub(super) const POLICIES: usize = 9;
+pub(super) const JOBS: usize = 2;
+pub(super) const DEFINITIONS: usize = 7;
+/// Those whose names are leased.
+pub(super) const FAMILIES: [Family; 4] =
+    [Family::Lock, Family::Election, Family::Hold, Family::Job];

@@ -319,3 +319,42 @@ fn elections_survive_a_snapshot() {
         "#]],
     );
 }
+
+#[test]
+fn a_refused_campaign_leaves_the_earlier_one_its_place() {
+    check_faces(
+        "
+        campaign e id:1 by:c1 ttl:10s
+        campaign e id:2 by:c2 ttl:10s wait:1m
+        campaign e id:3 by:c3 ttl:10s wait:1m
+        namespace default v:1 maxWaiters:1
+        campaign e id:4 by:c2 ttl:10s wait:1m
+        get e family:election
+        -- one for one is not one more
+        namespace default v:2 maxWaiters:2
+        campaign e id:5 by:c2 ttl:10s wait:1m
+        get e family:election",
+        expect![[r#"
+            campaign e id:1 by:c1 ttl:10s
+                r2: leads: granted e T1 for 10s, says "" in version 2
+            campaign e id:2 by:c2 ttl:10s wait:1m
+                r3: waiting at 1, 1m left
+            campaign e id:3 by:c3 ttl:10s wait:1m
+                r4: waiting at 2, 1m left
+            namespace default v:1 maxWaiters:1
+                r5: version 2
+            campaign e id:4 by:c2 ttl:10s wait:1m
+                r6: LimitReached maxWaiters is 1, retry in 1s
+            get e family:election
+                c1 T1 held 0s, 10s left, says "" in version 2; queue ["c2", "c3"]
+            -- one for one is not one more
+            namespace default v:2 maxWaiters:2
+                r7: version 3
+            campaign e id:5 by:c2 ttl:10s wait:1m
+                r8: waiting at 2, 1m left
+                ~ id:2 r8: WaitTimeout replaced
+            get e family:election
+                c1 T1 held 0s, 10s left, says "" in version 2; queue ["c3", "c2"]
+        "#]],
+    );
+}

@@ -379,3 +379,43 @@ fn a_hold_survives_a_snapshot_with_all_that_it_answers() {
         "#]],
     );
 }
+
+#[test]
+fn what_is_left_of_a_hold_is_its_owners_too() {
+    check_faces(
+        "
+        hold a,b id:1 by:anna ttl:10m
+        hold a,b id:2 by:anna ttl:10m
+        release-hold a by:anna fence:T1 id:3
+        -- what was answered with both has ended with the first
+        hold a,b id:2 by:anna ttl:10m
+        hold b id:4 by:anna ttl:10m
+        hold b id:4 by:anna ttl:10m
+        snapshot
+        hold b id:4 by:anna ttl:10m
+        release-hold b by:anna id:5
+        hold b id:4 by:anna ttl:10m",
+        expect![[r#"
+            hold a,b id:1 by:anna ttl:10m
+                r2: granted a T1, b T2 for 10m to anna
+            hold a,b id:2 by:anna ttl:10m
+                r3: yours already: granted a T1, b T2 for 10m to anna
+            release-hold a by:anna fence:T1 id:3
+                r4: hold released
+            -- what was answered with both has ended with the first
+            hold a,b id:2 by:anna ttl:10m
+                r5 as r4: LeaseEnded released T1
+            hold b id:4 by:anna ttl:10m
+                r6: yours already: granted b T2 for 10m to anna
+            hold b id:4 by:anna ttl:10m
+                r7 as r6: yours already: granted b T2 for 10m to anna
+            snapshot
+            hold b id:4 by:anna ttl:10m
+                r8 as r6: yours already: granted b T2 for 10m to anna
+            release-hold b by:anna id:5
+                r9: hold released
+            hold b id:4 by:anna ttl:10m
+                r10 as r9: LeaseEnded released T2
+        "#]],
+    );
+}
