@@ -51,7 +51,9 @@ impl State {
     /// A candidate waits once: its new campaign takes the place of its earlier one (that of a process that died, say).
     pub(super) fn replaced_wait(&self, namespace: u32, ask: &Ask) -> Option<ObjectId> {
         match ask.face.family() {
-            Family::Election if !planted::has(Planted::ReplacedCampaignWaits) => self.waiting_candidate(namespace, &ask.resources[0], ask.owner),
+            Family::Election if !planted::has(Planted::ReplacedCampaignWaits) => {
+                self.waiting_candidate(namespace, &ask.resources[0], ask.owner)
+            }
             _ => None,
         }
     }

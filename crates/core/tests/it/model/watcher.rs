@@ -122,10 +122,10 @@ impl Watcher {
                     }
                 }
             }
-            (Operation::Hold(op), Ok(Done::HoldExtended(extended))) => {
-                if outcome.replayed.is_none() {
-                    self.extended(op, &extended.renewed);
-                }
+            (Operation::Hold(op), Ok(Done::HoldExtended(extended)))
+                if outcome.replayed.is_none() =>
+            {
+                self.extended(op, &extended.renewed);
             }
             (Operation::Job(JobCommand::Put(op)), Ok(_)) => {
                 self.slots.put((op.namespace.clone(), op.job.clone()), &op.definition);
