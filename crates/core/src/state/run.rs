@@ -313,8 +313,10 @@ impl State {
 }
 
 /// Where only the latest slot counts, older ones that nobody is running are left out. Says which of the ledger were.
+/// A run that an operator asked for is an extra one: it takes no slot's place.
 fn supersede(job: &mut Job, slot: Slot) -> Vec<(Slot, u32)> {
-    if job.definition.missed == Missed::All || job.definition.overlap {
+    let is_extra = job.runs.get(&slot).is_some_and(|run| run.asked);
+    if job.definition.missed == Missed::All || job.definition.overlap || is_extra {
         return Vec::new();
     }
     job.watermark = job.watermark.max(slot);

@@ -196,7 +196,8 @@ impl Fake {
     }
 
     fn leave_out_before(&mut self, slot: u64) {
-        if self.overlap == Overlap::Allow || self.missed == Missed::All {
+        let is_extra = self.rows[&slot].asked;
+        if self.overlap == Overlap::Allow || self.missed == Missed::All || is_extra {
             return;
         }
         self.watermark = self.watermark.max(slot);

@@ -152,3 +152,18 @@ fn the_latest_slot_is_done_and_older_ones_are_left_out() {
         assert!(slots().all(|slot| fake.is_over(slot)), "seed {seed}");
     });
 }
+
+#[test]
+fn slots_that_are_too_late_are_left_out() {
+    let case = Case { missed: Missed::Skip, long_outage: true, work_max: 600, ..ALL };
+    each_seed(&case, |seed, fake, world| {
+        let begun = |from: u64, to: u64| {
+            let seconds = (from..to).map(|second| EPOCH + second * 1_000);
+            seconds.filter(|slot| world.begun.contains_key(slot)).count()
+        };
+        // Down from 200 s to 700 s: what was due before 400 s was too late then.
+        assert!(begun(210, 380) == 0, "seed {seed}");
+        assert!(begun(420, 600) > 150, "seed {seed}: {}", begun(420, 600));
+        assert!(fake.watermark > EPOCH + 900_000, "seed {seed}");
+    });
+}

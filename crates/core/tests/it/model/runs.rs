@@ -141,10 +141,11 @@ impl Reference {
         }
     }
 
-    /// Unless all missed slots are to run, a claimed one takes the place of those before it.
+    /// Unless all missed slots are to run, a claimed one takes the place of those before it; but an extra run does not.
     fn leave_out_earlier(&mut self, caller: &Caller, job: usize, slot: u64) {
         let of = &mut self.jobs[job];
-        if of.definition.missed == Missed::All || of.definition.overlap {
+        let is_extra = of.runs.iter().any(|run| run.slot == slot && run.asked);
+        if of.definition.missed == Missed::All || of.definition.overlap || is_extra {
             return;
         }
         of.watermark = of.watermark.max(slot);

@@ -226,3 +226,25 @@ fn a_full_ledger_can_be_run() {
     let claimed = scribe.run(claim(first, 2)).result.expect("it was asked for");
     assert!(matches!(claimed, Done::RunClaimed(_)), "{claimed:?}");
 }
+
+#[test]
+fn an_extra_run_takes_no_slots_place() {
+    check_faces(
+        "
+        job j v:0 retries:1
+        run-now j slot:90s id:1
+        claim j slot:90s id:2 by:w1 ttl:10s
+        finish j #2 succeeded id:3
+        -- the schedule's slot before it was missed, and may still be done
+        claim j slot:60s id:4 by:w1 ttl:10s
+        pass 10s
+        run-now j slot:100s id:5
+        claim j slot:100s id:6 by:w2 ttl:10s
+        finish j #6 succeeded id:7
+        -- or tried again
+        claim j slot:60s id:8 by:w2 ttl:10s
+        finish j #8 succeeded id:9
+        show j",
+        expect![[]],
+    );
+}
