@@ -5,6 +5,7 @@ use crate::{
     clock::Moment,
     error::Error,
     renewer::Renewer,
+    servers::{Round, Standing},
     transport::{Answer, Ask, NoAnswer, Transport},
 };
 use hyper::Method;
@@ -99,19 +100,46 @@ impl Core {
         *lock(&self.cluster_time) = ms.map(|ms| ClusterTime { ms, seen: Moment::now() });
     }
 
-    /// One attempt at the present address. Moves on to the next one if this does not serve.
-    pub(crate) async fn attempt(&self, ask: &Ask, timeout: Duration) -> Heard {
-        let server = self.transport.current();
+    /// One attempt at the next address of the call's round.
+    pub(crate) async fn attempt(&self, round: &mut Round, ask: &Ask, timeout: Duration) -> Heard {
+        let server = self.transport.next(round);
+        self.attempt_at(server, ask, self.transport.patience(server, timeout)).await
+    }
+
+    /// One attempt at this address, which others are preferred to if it does not serve.
+    async fn attempt_at(&self, server: usize, ask: &Ask, timeout: Duration) -> Heard {
+        let sent = Moment::now();
         let heard = match self.transport.exchange(server, ask, timeout).await {
             Ok(answer) => self.understand(answer),
             Err(nothing) => Heard::Nothing(nothing),
         };
-        match &heard {
-            Heard::Nothing(_) => self.transport.move_on(server),
-            Heard::Problem(problem) if problem.status >= 500 => self.transport.move_on(server),
-            _ => {}
-        }
+        let standing = match &heard {
+            Heard::Nothing(_) => Standing::Silent,
+            Heard::Problem(problem) if problem.status >= 500 => Standing::Answers,
+            Heard::Problem(_) | Heard::Done(_) => Standing::Serves,
+        };
+        self.transport.note(server, standing, sent);
         heard
+    }
+
+    /// The same; others are preferred to one that has not answered after `suspect_after`, though it may still.
+    pub(crate) async fn attempt_renewal(
+        &self,
+        server: usize,
+        ask: &Ask,
+        timeout: Duration,
+        suspect_after: Duration,
+    ) -> Heard {
+        let sent = Moment::now();
+        let attempt = self.attempt_at(server, ask, timeout);
+        tokio::pin!(attempt);
+        tokio::select! {
+            heard = &mut attempt => heard,
+            () = tokio::time::sleep(suspect_after) => {
+                self.transport.note(server, Standing::Silent, sent);
+                attempt.await
+            }
+        }
     }
 
     fn understand(&self, answer: Answer) -> Heard {
@@ -161,13 +189,12 @@ impl Core {
         // One address that is silent leaves time for the others.
         let servers = u32::try_from(self.transport.len()).unwrap_or(u32::MAX).max(1);
         let longest = ATTEMPT_TIMEOUT.min((within / servers).max(SHORTEST_ATTEMPT));
-        let mut maybe_done = false;
-        let mut attempt = 0;
+        let (mut maybe_done, mut attempt, mut round) = (false, 0, Round::default());
         loop {
             let left = Moment::now().until(until);
             let ask = ask(self.born_at());
             let changes = ask.method != Method::GET;
-            let why = match self.attempt(&ask, left.min(longest)).await {
+            let why = match self.attempt(&mut round, &ask, left.min(longest)).await {
                 Heard::Done(answer) => return Ok(answer),
                 Heard::Problem(problem) if problem.retry_with == Some(RetryWith::SameRequestId) => {
                     maybe_done |= changes && problem.outcome == Outcome::Unknown;
