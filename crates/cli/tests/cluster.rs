@@ -5,17 +5,15 @@
 mod support;
 
 use serde_json::{Value, json};
-use sereno_core::ids::Position;
-use sereno_log::{
-    Log, Read,
-    etcd::{self, EtcdOptions},
+use std::{
+    fs,
+    process::{Command, Stdio},
 };
-use std::{fs, process::Command};
 use support::{
     SERENO,
-    load::{Load, acquire},
+    load::{Load, acquire, grow},
     sereno, signal, stderr, stdout,
-    zones::{ZONES, Zones, decide, http, post, wait_until},
+    zones::{ZONES, Zones, decide, http, post, snapshot_beyond, wait_until},
 };
 
 #[test]
@@ -110,32 +108,15 @@ fn a_backup_of_a_log_in_etcd_begins_a_new_one_with_larger_tokens() {
     assert_eq!(decide(&zones.urls(), "renew", &lease).0, 200);
 }
 
-/// Entries of 100 KiB that change nothing, so that the log grows and is trimmed.
-fn grow(urls: &[String], entries: usize) {
-    let lease = json!({"resource": "r".repeat(250), "leaseId": "0".repeat(32)});
-    let renewals = json!({"leases": vec![lease; 350]});
-    for _ in 0..entries {
-        assert_eq!(decide(urls, "renew-many", &renewals).0, 200);
-    }
-}
-
-/// The newest snapshot, once there is one beyond `position`.
-fn snapshot_beyond(url: &str, position: u64) -> u64 {
-    let is_beyond = |it: &Value| it["snapshotPosition"].as_u64().is_some_and(|at| at > position);
-    let status = wait_until(url, "snapshots are made and known", is_beyond);
-    status["snapshotPosition"].as_u64().unwrap()
-}
-
-/// Where a log in etcd begins.
-fn first_entry(url: &str) -> u64 {
-    let read = async {
-        let log = etcd::open(&url.parse().unwrap(), EtcdOptions::default()).await.unwrap();
-        log.read(Position(1), 1).await.unwrap()
-    };
-    match tokio::runtime::Runtime::new().unwrap().block_on(read) {
-        Read::Trimmed { first } => first.0,
-        Read::Entries(_) => 1,
-    }
+/// Overwrites the first chunk of the snapshot that was saved last but `newer`; its key.
+fn damage_snapshot(zones: &Zones, newer: usize) -> String {
+    let chunks = format!("{}/@chunk/", zones.prefix);
+    let newest_first = ["--prefix", "--keys-only", "--sort-by=CREATE", "--order=DESCEND"];
+    let keys = zones.etcd.ctl(&[&["get", &chunks], &newest_first[..]].concat()).unwrap();
+    let is_first = |key: &&str| key.ends_with("/00000000");
+    let key = keys.lines().filter(is_first).nth(newer).unwrap();
+    zones.etcd.ctl(&["put", key, "no snapshot"]).unwrap();
+    key.to_string()
 }
 
 #[test]
@@ -175,6 +156,23 @@ fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
         );
     }
     // The log does not lead there any more: it did go on from a snapshot.
-    let first = first_entry(&zones.etcd.log_url(zones.prefix));
+    let first = zones.first_entry();
     assert!(first > slept_at + 1, "the log begins at {first}, it slept at {slept_at}");
+
+    // The newest snapshot is damaged: every node goes on from the one before it.
+    (0..3).for_each(|zone| zones.stop_node(zone));
+    let newest = damage_snapshot(&zones, 0);
+    (0..3).for_each(|zone| zones.start_node_at(zone, &urls[zone]));
+    for url in &urls {
+        wait_until(url, "it serves without the newest snapshot", |it| it["ready"] == true);
+        let again = decide(std::slice::from_ref(url), "acquire", &acquire("kept", "kept-request-3"));
+        assert_eq!(again.1["fencingToken"], kept["fencingToken"]);
+    }
+    // That was needed: without either of them no node serves, and the message says why.
+    (0..3).for_each(|zone| zones.stop_node(zone));
+    assert_ne!(damage_snapshot(&zones, 1), newest);
+    let mut command = zones.node_command(0, "127.0.0.1:0");
+    let ended = command.stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(stderr(&ended).contains("the chunks of a snapshot are not what was saved"), "{ended:?}");
 }
