@@ -26,6 +26,7 @@ pub(crate) async fn run(args: RaiseLevelArgs) -> Result<u8, Failure> {
     }
     // Lower than asked for it never is.
     let (asked, level) = (args.to, raised.level);
-    let what = format!("asked for level {asked}, and level {level} is in force: a level is never lowered");
+    let what =
+        format!("asked for level {asked}, and level {level} is in force: a level is never lowered");
     Err(Failure::new(what))
 }

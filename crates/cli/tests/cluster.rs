@@ -165,7 +165,8 @@ fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
     (0..3).for_each(|zone| zones.start_node_at(zone, &urls[zone]));
     for url in &urls {
         wait_until(url, "it serves without the newest snapshot", |it| it["ready"] == true);
-        let again = decide(std::slice::from_ref(url), "acquire", &acquire("kept", "kept-request-3"));
+        let again =
+            decide(std::slice::from_ref(url), "acquire", &acquire("kept", "kept-request-3"));
         assert_eq!(again.1["fencingToken"], kept["fencingToken"]);
     }
     // That was needed: without either of them no node serves, and the message says why.
@@ -174,5 +175,8 @@ fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
     let mut command = zones.node_command(0, "127.0.0.1:0");
     let ended = command.stderr(Stdio::piped()).output().unwrap();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    assert!(stderr(&ended).contains("the chunks of a snapshot are not what was saved"), "{ended:?}");
+    assert!(
+        stderr(&ended).contains("the chunks of a snapshot are not what was saved"),
+        "{ended:?}"
+    );
 }

@@ -7,12 +7,12 @@ mod support;
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
-    process::Stdio,
+    net::{TcpListener, TcpStream},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
-use support::{Service, signal, stdout};
+use support::{SERENO, Service, signal, stdout};
 
 /// A service that is told to stop while a call's body is still missing, which it waits for, for some seconds.
 fn stopping() -> (tempfile::TempDir, Service, TcpStream) {
@@ -71,4 +71,27 @@ fn a_data_folder_taken_away_ends_the_service_with_one_line_and_a_code() {
     let last = said.lines().last().unwrap();
     assert!(last.starts_with("sereno: ") && last.contains("was deleted, moved"), "{said}");
     assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_signal_ends_a_node_that_waits_for_an_etcd_that_does_not_answer() {
+    for name in ["-TERM", "-INT"] {
+        let folder = tempfile::tempdir().unwrap();
+        // Somebody listens, and never says a word.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let log = format!("etcd://{}/test", silent.local_addr().unwrap());
+        let mut command = Command::new(SERENO);
+        command.args(["serve", "--http", "127.0.0.1:0", "--node-id", "a", "--log", &log, "--data"]);
+        command.arg(folder.path().join("data")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let _asked = silent.accept().unwrap();
+        let begun = Instant::now();
+        signal(name, child.id());
+        let ended = child.wait_with_output().unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert!(ended.stdout.is_empty(), "it never said that it serves: {ended:?}");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(said.contains("asked to stop before it served"), "{said}");
+    }
 }

@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::{fs, process::Stdio, thread, time::{Duration, Instant}};
+use std::{fs, process::Stdio, time::Instant};
 use support::{
     load::{acquire, grow},
     stderr,

@@ -58,8 +58,8 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// A certificate of clients, and its key: only clients with one are let in.
-    pub client: (PathBuf, PathBuf),
+    /// A certificate of clients, and its key: only clients with one are let in. `None`: clients need none.
+    pub client: Option<(PathBuf, PathBuf)>,
 }
 
 impl fmt::Debug for Cluster {

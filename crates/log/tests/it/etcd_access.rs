@@ -9,7 +9,11 @@ use sereno_log::{
     etcd::{self, EtcdLog, EtcdOptions, EtcdTls, EtcdUrl, EtcdUser},
     presence::Presence,
 };
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 fn as_user(name: &str, password: &str) -> EtcdOptions {
     let user = EtcdUser { name: name.into(), password: password.into() };
@@ -140,38 +144,76 @@ fn make_certificates(folder: &Path, authority: &str, names: &[&str]) {
     }
 }
 
+/// Certificates in a folder, made for one test.
+struct Certificates(tempfile::TempDir);
+
+impl Certificates {
+    /// Of the authority `ca`, for a server and a client; and of another authority, for a stranger.
+    fn make() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        make_certificates(folder.path(), "ca", &["server", "client"]);
+        make_certificates(folder.path(), "other", &["stranger"]);
+        Self(folder)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A cluster that serves TLS, and asks clients for a certificate or not.
+    fn cluster(&self, asks_clients: bool) -> Own {
+        let client = asks_clients.then(|| (self.file("client.pem"), self.file("client.key")));
+        let (ca, certificate) = (self.file("ca.pem"), self.file("server.pem"));
+        let tls = Tls { ca, certificate, key: self.file("server.key"), client };
+        Own::start(Options { tls: Some(tls), ..Options::default() })
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.file(name)).expect("it was made")
+    }
+
+    /// Of a client that trusts this authority and shows this certificate.
+    fn options(&self, ca: &str, client: Option<&str>) -> EtcdOptions {
+        let pair = |name| (self.read(&format!("{name}.pem")), self.read(&format!("{name}.key")));
+        let tls = EtcdTls { ca: self.read(ca), client: client.map(pair), server_name: None };
+        EtcdOptions { tls: Some(tls), ..EtcdOptions::default() }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_lets_in_who_trusts_and_is_trusted() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = |name: &str| folder.path().join(name);
-    let read = |name: &str| fs::read(file(name)).expect("it was made");
-    make_certificates(folder.path(), "ca", &["server", "client"]);
-    make_certificates(folder.path(), "other", &["stranger"]);
-    let tls = Tls {
-        ca: file("ca.pem"),
-        certificate: file("server.pem"),
-        key: file("server.key"),
-        client: (file("client.pem"), file("client.key")),
-    };
-    let own = Own::start(Options { tls: Some(tls), ..Options::default() });
+    let made = Certificates::make();
+    let own = made.cluster(true);
     let url = fresh_url(&own.cluster);
-    let with = |ca: &str, client: Option<&str>| {
-        let pair = |name: &str| (read(&format!("{name}.pem")), read(&format!("{name}.key")));
-        let tls = EtcdTls { ca: read(ca), client: client.map(pair), server_name: None };
-        EtcdOptions { tls: Some(tls), ..EtcdOptions::default() }
-    };
     for (what, options) in [
         ("no TLS", EtcdOptions::default()),
-        ("another authority", with("other.pem", Some("client"))),
-        ("no certificate", with("ca.pem", None)),
-        ("a stranger's certificate", with("ca.pem", Some("stranger"))),
+        ("another authority", made.options("other.pem", Some("client"))),
+        ("no certificate", made.options("ca.pem", None)),
+        ("a stranger's certificate", made.options("ca.pem", Some("stranger"))),
     ] {
         let error = refused(&url, options).await;
         assert!(matches!(error, LogError::Unreachable(_)), "{what}: {error}");
     }
-    let log = open_with(&url, with("ca.pem", Some("client"))).await;
+    let log = open_with(&url, made.options("ca.pem", Some("client"))).await;
     assert_works(&log, &mut Chain::default()).await;
-    let mut named = with("ca.pem", Some("client"));
+    let mut named = made.options("ca.pem", Some("client"));
     named.tls.as_mut().expect("it is set").server_name = Some("localhost".into());
     open_with(&url, named).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_where_only_etcd_shows_a_certificate_wants_its_authority_and_no_more() {
+    let made = Certificates::make();
+    let own = made.cluster(false);
+    let url = fresh_url(&own.cluster);
+    for (what, options) in
+        [("no TLS", EtcdOptions::default()), ("another authority", made.options("other.pem", None))]
+    {
+        let error = refused(&url, options).await;
+        assert!(matches!(error, LogError::Unreachable(_)), "{what}: {error}");
+    }
+    let log = open_with(&url, made.options("ca.pem", None)).await;
+    assert_works(&log, &mut Chain::default()).await;
+    // A certificate that nobody asks for does no harm.
+    open_with(&url, made.options("ca.pem", Some("client"))).await;
 }
