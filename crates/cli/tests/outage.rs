@@ -96,7 +96,7 @@ fn holders_that_had_to_stop_acquire_anew_and_nobody_else_was_let_in_meanwhile() 
 /// docs/leases.md says so. The worst moment for a leader to hang is that before a renewal: a third of the lease is gone.
 #[test]
 fn a_lease_of_ten_seconds_outlives_a_leader_that_hangs() {
-    const TTL: Duration = Duration::from_secs(10);
+    const LEASE: Duration = Duration::from_secs(10);
     let zones = Zones::start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (mut urls, leader) = (zones.urls(), zones.leader());
@@ -104,15 +104,15 @@ fn a_lease_of_ten_seconds_outlives_a_leader_that_hangs() {
     let guards = [0, 1, 2].map(|n| {
         urls.rotate_left(1);
         let client = Client::builder().servers(urls.join(",")).build().unwrap();
-        let acquiring = client.lock(format!("held-{n}")).ttl(TTL).wait(WAIT).acquire();
+        let acquiring = client.lock(format!("held-{n}")).ttl(LEASE).wait(WAIT).acquire();
         runtime.block_on(acquiring).unwrap()
     });
-    thread::sleep(TTL / 3 - TTL / 30); // Time itself brings the moment about.
+    thread::sleep(LEASE / 3 - LEASE / 30); // Time itself brings the moment about.
     let hung = Moment::now();
     signal("-STOP", zones.node(leader).child.id());
     for guard in &guards {
         // What was sent before does not count longer than that.
-        let sent_before = hung.plus(TTL);
+        let sent_before = hung.plus(LEASE);
         let mut watch = guard.watch();
         let decided = watch
             .wait_for(|it| it.deadline > sent_before || matches!(it.state, GuardState::Lost(_)));
