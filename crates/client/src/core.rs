@@ -13,7 +13,7 @@ use rand::RngExt;
 use serde::de::DeserializeOwned;
 use sereno_api::{Outcome, Problem, RetryWith};
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::sync::Semaphore;
@@ -60,6 +60,10 @@ pub(crate) enum Heard {
     /// Nothing that decides anything.
     Nothing(NoAnswer),
 }
+
+/// Makes what a call sends, of the value for `bornAt`. Not a type for each call, or each has a code of its own for all
+/// that lies below it.
+pub(crate) type Asking<'a> = dyn Fn(Option<u64>) -> Ask + Send + Sync + 'a;
 
 /// A mutex's content; a panic elsewhere does not make it wrong.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -173,16 +177,16 @@ impl Core {
     /// A call that may be repeated, until it is decided or `within` has passed.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
-        ask: impl Fn(Option<u64>) -> Ask,
+        ask: impl Fn(Option<u64>) -> Ask + Send + Sync,
         within: Duration,
     ) -> Result<T, Error> {
-        decode(&self.call_for_answer(ask, within).await?)
+        decode(&self.call_for_answer(&ask, within).await?)
     }
 
     /// The same, with the moment at which the call that was answered was sent.
     pub(crate) async fn call_for_answer(
         &self,
-        ask: impl Fn(Option<u64>) -> Ask,
+        ask: &Asking<'_>,
         within: Duration,
     ) -> Result<Answer, Error> {
         let until = Moment::now().plus(within);
@@ -216,30 +220,33 @@ impl Core {
         }
     }
 
-    /// The same on the background thread, with the moment at which the call was sent that was answered.
-    pub(crate) async fn run_timed_call<T: DeserializeOwned + Send + 'static>(
-        self: &std::sync::Arc<Self>,
-        ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
+    /// The same on the background thread.
+    async fn run_for_answer(
+        self: &Arc<Self>,
+        ask: Box<Asking<'static>>,
         within: Duration,
-    ) -> Result<(Moment, T), Error> {
+    ) -> Result<Answer, Error> {
         let core = self.clone();
-        let call = async move {
-            let answer = core.call_for_answer(ask, within).await?;
-            Ok((answer.sent, decode(&answer)?))
-        };
+        let call = async move { core.call_for_answer(&*ask, within).await };
         self.background.run(call).await.unwrap_or_else(|| Err(stopped()))
     }
 
-    /// The same with the client's own time-out, on the background thread.
-    pub(crate) async fn run_call<T: DeserializeOwned + Send + 'static>(
-        self: &std::sync::Arc<Self>,
+    /// A call on the background thread, with the moment at which the call was sent that was answered.
+    pub(crate) async fn run_timed_call<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
+        within: Duration,
+    ) -> Result<(Moment, T), Error> {
+        let answer = self.run_for_answer(Box::new(ask), within).await?;
+        Ok((answer.sent, decode(&answer)?))
+    }
+
+    /// The same with the client's own time-out.
+    pub(crate) async fn run_call<T: DeserializeOwned>(
+        self: &Arc<Self>,
         ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
     ) -> Result<T, Error> {
-        let core = self.clone();
-        self.background
-            .run(async move { core.call(ask, core.settings.call_timeout).await })
-            .await
-            .unwrap_or_else(|| Err(stopped()))
+        decode(&self.run_for_answer(Box::new(ask), self.settings.call_timeout).await?)
     }
 }
 
