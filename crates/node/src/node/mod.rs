@@ -13,6 +13,7 @@ mod admission;
 mod append;
 mod commit;
 mod follow;
+mod foreign;
 mod forward;
 mod pace;
 mod peers;
