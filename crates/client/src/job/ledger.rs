@@ -27,6 +27,8 @@ pub(crate) struct Row {
     pub attempt: u32,
     /// Of an attempt under way: until its lease ends unless it is renewed, in milliseconds from the read.
     pub expires_in: u64,
+    /// An operator asked for it: it takes no slot's place.
+    pub is_extra: bool,
     /// When the last attempt failed by its own account (Unix milliseconds, the leader's clock). `None`: it did not.
     pub failed_at: Option<u64>,
 }
@@ -59,7 +61,9 @@ impl Row {
             _ => None,
         };
         let expires_in = run.expires_in_ms.unwrap_or(0);
-        Ok(Self { state: run.state, attempt: run.attempt, expires_in, failed_at })
+        // Of a slot that operators left out the reason stands there too; that one was never begun.
+        let is_extra = run.reason.is_some();
+        Ok(Self { state: run.state, attempt: run.attempt, expires_in, is_extra, failed_at })
     }
 }
 

@@ -66,9 +66,9 @@ impl Row {
         failed_at + (RETRY_PAUSE_MS << doublings).min(RETRY_PAUSE_MAX_MS)
     }
 
-    /// It has been claimed at some time.
-    fn was_begun(&self) -> bool {
-        !matches!(self.state, RunState::Asked | RunState::Skipped)
+    /// It is a slot of the schedule and has been claimed at some time: older ones are left out.
+    fn takes_the_place_of_older(&self) -> bool {
+        !self.is_extra && !matches!(self.state, RunState::Asked | RunState::Skipped)
     }
 }
 
@@ -89,7 +89,7 @@ impl Ledger {
                 self.oldest(schedule, over.max(too_late), now)
             }
             Missed::Latest => {
-                let begun = self.rows.iter().rev().find(|(_, row)| row.was_begun());
+                let begun = self.rows.iter().rev().find(|(_, row)| row.takes_the_place_of_older());
                 let over = begun.map_or(over, |(&slot, _)| over.max(slot));
                 self.latest(schedule, over, now)
             }

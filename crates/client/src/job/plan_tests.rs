@@ -20,7 +20,7 @@ fn since_noon(missed: Missed) -> Ledger {
 }
 
 fn row(state: RunState, attempt: u32) -> Row {
-    Row { state, attempt, expires_in: 0, failed_at: None }
+    Row { state, attempt, expires_in: 0, is_extra: false, failed_at: None }
 }
 
 fn live(expires_in: u64) -> Row {
@@ -107,6 +107,16 @@ fn latest_leaves_out_what_is_older_than_the_newest_that_was_begun() {
         Next::Claim(NOON + 4 * MINUTE),
         "skipped by hand"
     );
+}
+
+#[test]
+fn an_extra_run_that_is_done_leaves_no_older_slot_out() {
+    let extra = Row { is_extra: true, ..row(RunState::Succeeded, 1) };
+    for overlap in [Overlap::Forbid, Overlap::Allow] {
+        let rows = [(NOON + 30 * SECOND, extra)];
+        let ledger = with(ledger(Missed::Latest, overlap, NOON), &rows);
+        assert_eq!(plan(&ledger, NOON + 40 * SECOND), Next::Claim(NOON));
+    }
 }
 
 #[test]
@@ -212,14 +222,17 @@ fn the_record_is_read_as_it_is_written() {
     let text = r#"{"job":"j","version":7,"schedule":"* * * * *","zone":"UTC","missed":"all","overlap":"forbid",
         "retries":2,"maxRun":"1h","paused":true,"watermark":"2026-05-04T12:00:00Z","revision":1,"clusterTimeMs":2,
         "ageMs":3,"runs":[
-        {"slot":"2026-05-04T12:02:00Z","state":"claimed","attempt":1,"expiresInMs":900},
+        {"slot":"2026-05-04T12:02:00Z","state":"claimed","attempt":1,"expiresInMs":900,"reason":"by hand"},
         {"slot":"2026-05-04T12:01:00Z","state":"retry","attempt":2,"endedAt":"2026-05-04T12:01:30.250Z","end":"finished"},
         {"slot":"2026-05-04T12:00:00Z","state":"retry","attempt":1,"endedAt":"2026-05-04T12:01:00Z","end":"expired"}]}"#;
     let ledger = Ledger::read(&serde_json::from_str(text).unwrap()).unwrap();
     assert_eq!((ledger.version, ledger.paused, ledger.watermark), (7, true, NOON));
     let failed = Row { failed_at: Some(NOON + 90_250), ..row(RunState::Retry, 2) };
-    let rows =
-        [(NOON, row(RunState::Retry, 1)), (NOON + MINUTE, failed), (NOON + 2 * MINUTE, live(900))];
+    let rows = [
+        (NOON, row(RunState::Retry, 1)),
+        (NOON + MINUTE, failed),
+        (NOON + 2 * MINUTE, Row { is_extra: true, ..live(900) }),
+    ];
     assert_eq!(ledger.rows, BTreeMap::from(rows));
     let broken = text.replace("2026-05-04T12:02:00Z", "noon");
     let told = Ledger::read(&serde_json::from_str(&broken).unwrap()).unwrap_err();

@@ -98,8 +98,8 @@ impl Fake {
     pub(super) fn read(&self) -> Ledger {
         let row = |(&slot, entry): (&u64, &Entry)| {
             let expires_in = entry.deadline.saturating_sub(self.time);
-            let Entry { state, attempt, failed_at, .. } = *entry;
-            (slot, Row { state, attempt, expires_in, failed_at })
+            let Entry { state, attempt, failed_at, asked: is_extra, .. } = *entry;
+            (slot, Row { state, attempt, expires_in, is_extra, failed_at })
         };
         Ledger {
             version: self.version,

@@ -162,8 +162,9 @@ fn slots_that_are_too_late_are_left_out() {
             seconds.filter(|slot| world.begun.contains_key(slot)).count()
         };
         // Down from 200 s to 700 s: what was due before 400 s was too late then.
-        assert!(begun(210, 380) == 0, "seed {seed}");
-        assert!(begun(420, 600) > 150, "seed {seed}: {}", begun(420, 600));
+        assert_eq!(begun(210, 380), 0, "seed {seed}");
+        // The rest is worked off while it gets too late too, and replicas die at it.
+        assert!(begun(420, 700) > 100, "seed {seed}: {}", begun(420, 700));
         assert!(fake.watermark > EPOCH + 900_000, "seed {seed}");
     });
 }
