@@ -4,6 +4,8 @@ mod failure;
 mod known;
 mod open;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub use run::run;
 
