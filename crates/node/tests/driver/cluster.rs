@@ -9,7 +9,7 @@ use sereno_log::{
     presence::{MemoryPresence, Presence},
 };
 use sereno_node::{
-    driver::{self, Dial, Secret, Shared, Stream, serve_link},
+    driver::{self, Dial, Secret, Shared, Stream, accept_link},
     handle::{Consistency, NodeHandle, Role},
 };
 use std::{
@@ -32,7 +32,10 @@ impl Dial for Network {
         let node = self.nodes.lock().expect("no thread panicked with it").get(address).cloned();
         let node = node.ok_or(io::ErrorKind::ConnectionRefused)?;
         let (here, there) = tokio::io::duplex(64 << 10);
-        tokio::spawn(async move { serve_link(node, there, &Secret::new(b"s")).await });
+        tokio::spawn(async move {
+            let accepted = accept_link(&node, there, &Secret::new(b"s")).await?;
+            accepted.serve(node).await
+        });
         Ok(Box::new(here))
     }
 }
