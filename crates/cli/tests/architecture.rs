@@ -241,7 +241,7 @@ fn the_nodes_secret_gets_into_no_image_and_no_commit() {
     let compose = read("deploy/docker-compose.yml");
     let file = compose.lines().find_map(|line| line.trim().strip_prefix("file: ./")).unwrap();
     for list in [".dockerignore", ".gitignore"] {
-        for name in [&format!("/deploy/{file}"), "/target"] {
+        for name in [format!("/deploy/{file}").as_str(), "/target"] {
             assert!(read(list).lines().any(|line| line == name), "{list} does not name {name}");
         }
     }
