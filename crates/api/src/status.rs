@@ -150,7 +150,8 @@ pub struct Peer {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Etcd {
-    /// How much of its quota is used, in percent: above 80 nothing new is granted.
+    /// How much of its quota is used, in percent: above 80 nothing new is granted. While none of its members answers,
+    /// this and `noSpace` are what was known before.
     pub quota_percent: u64,
     /// It takes no writes until somebody makes room and disarms its alarm.
     pub no_space: bool,

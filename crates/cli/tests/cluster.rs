@@ -180,3 +180,74 @@ fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
         "{ended:?}"
     );
 }
+
+/// Puts values into etcd, as another user of it would, until `is_enough` of the bytes of its database's file.
+fn fill(zones: &Zones, is_enough: impl Fn(u64) -> bool) -> Result<(), String> {
+    let value = "x".repeat(100_000);
+    for n in 0.. {
+        let status = zones.etcd.ctl_member(0, &["endpoint", "status", "-w", "fields"]).unwrap();
+        let bytes = status.lines().find_map(|line| line.strip_prefix("\"DBSize\" : "));
+        if is_enough(bytes.unwrap().parse().unwrap()) {
+            break;
+        }
+        let put = zones.etcd.ctl(&["put", &format!("other/{n}"), &value]);
+        put.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Makes room as docs/cluster.md says.
+fn make_room(zones: &Zones) {
+    let ctl = |arguments: &[&str]| zones.etcd.ctl(arguments).unwrap();
+    ctl(&["del", "--prefix", "other/"]);
+    let status = ctl(&["endpoint", "status", "-w", "json"]);
+    let revision = status.split("\"revision\":").nth(1).unwrap();
+    ctl(&["compact", revision.split(|c: char| !c.is_ascii_digit()).next().unwrap()]);
+    ctl(&["defrag", "--command-timeout=60s"]);
+    ctl(&["alarm", "disarm"]);
+}
+
+#[test]
+fn an_etcd_that_fills_up_is_noticed_before_and_when_it_stops_and_goes_on_when_there_is_room() {
+    const QUOTA: u64 = 8 << 20;
+    let quota = QUOTA.to_string();
+    let etcd = sereno_etcd_dev::Options {
+        arguments: vec!["--quota-backend-bytes".into(), quota.clone()],
+        ..Default::default()
+    };
+    let zones = Zones::start_over(etcd, &["--etcd-quota", &quota]);
+    let urls = zones.urls();
+    let mut keep = acquire("kept", "kept-request-4");
+    keep["leaseTtl"] = json!("10m"); // Filling takes its time.
+    let kept = decide(&urls, "acquire", &keep).1;
+
+    fill(&zones, |bytes| bytes > QUOTA * 85 / 100).unwrap();
+    let client = http();
+    for url in &urls {
+        wait_until(url, "it sees that", |it| it["etcd"]["quotaPercent"].as_u64() > Some(80));
+        let (status, answer) =
+            post(&client, url, "acquire", &acquire("new", "new-request-1")).unwrap();
+        assert_eq!((status, &answer["code"]), (429, &json!("OVERLOADED")), "{answer}");
+        assert!(answer["retryAfterMs"].is_u64(), "{answer}");
+    }
+    let lease = json!({"resource": "kept", "leaseId": kept["leaseId"]});
+    assert_eq!(decide(&urls, "renew", &lease).0, 200, "what is left is for those who hold");
+    assert_eq!(decide(&urls, "release", &lease).0, 200);
+
+    let full = fill(&zones, |_| false).unwrap_err();
+    assert!(full.contains("database space exceeded"), "{full}");
+    for url in &urls {
+        wait_until(url, "it sees that", |it| it["etcd"]["noSpace"] == true);
+        let ready = client.get(format!("{url}/readyz")).send().unwrap();
+        assert_eq!(ready.status().as_u16(), 503);
+        assert!(ready.text().unwrap().contains("etcd has no space left"));
+    }
+
+    make_room(&zones);
+    let (status, answer) = decide(&urls, "acquire", &acquire("new", "new-request-1"));
+    assert_eq!((status, &answer["state"]), (200, &json!("granted")), "{answer}");
+    for url in &urls {
+        wait_until(url, "it serves", |it| it["ready"] == true && it["etcd"]["noSpace"] == false);
+        assert_eq!(client.get(format!("{url}/readyz")).send().unwrap().status().as_u16(), 200);
+    }
+}

@@ -39,8 +39,13 @@ impl Zones {
 
     /// With further options of each node.
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_over(Options::default(), options)
+    }
+
+    /// The same over an etcd that is set so.
+    pub fn start_over(etcd: Options, options: &[&str]) -> Self {
         let dir = scratch_folder().unwrap();
-        let etcd = Cluster::start(&dir.join("etcd"), Options::default()).unwrap();
+        let etcd = Cluster::start(&dir.join("etcd"), etcd).unwrap();
         fs::write(dir.join("secret"), "not a secret but long enough").unwrap();
         let mut zones = Self { dir, etcd, nodes: [None, None, None], prefix: "test" };
         (0..3).for_each(|zone| zones.start_node_with(zone, "127.0.0.1:0", options));

@@ -2,18 +2,14 @@
 
 use crate::etcd_support::{Own, fresh_url, insist, open_with};
 use sereno_core::ids::Position;
-use sereno_etcd_dev::{Options, Tls};
+use sereno_etcd_dev::{Certificates, Options};
 use sereno_log::{
     Append, Log, LogError,
     conformance::Chain,
     etcd::{self, EtcdLog, EtcdOptions, EtcdTls, EtcdUrl, EtcdUser},
     presence::Presence,
 };
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::fs;
 
 fn as_user(name: &str, password: &str) -> EtcdOptions {
     let user = EtcdUser { name: name.into(), password: password.into() };
@@ -109,67 +105,27 @@ async fn users_are_let_in_by_their_passwords_and_kept_to_their_prefix() {
     crate::etcd_support::insist_until(&log, &mut chain, count).await;
 }
 
-/// Runs openssl, which must be there.
-fn openssl(folder: &Path, arguments: &str) {
-    let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output();
-    let output = output.expect("openssl runs (Debian package openssl)");
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// An authority, and a certificate signed by it for each name.
-fn make_certificates(folder: &Path, authority: &str, names: &[&str]) {
-    const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    openssl(
-        folder,
-        &format!(
-            "req -x509 {KEY} -keyout {authority}.key -out {authority}.pem -days 30 -subj /CN={authority}"
-        ),
-    );
-    fs::write(
-        folder.join("extensions"),
-        "subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n",
-    )
-    .expect("it writes");
-    for name in names {
-        openssl(
-            folder,
-            &format!("req -new {KEY} -keyout {name}.key -out {name}.csr -subj /CN={name}"),
-        );
-        openssl(
-            folder,
-            &format!(
-                "x509 -req -in {name}.csr -CA {authority}.pem -CAkey {authority}.key -CAcreateserial -out {name}.pem -days 30 -extfile extensions"
-            ),
-        );
-    }
-}
-
 /// Certificates in a folder, made for one test.
-struct Certificates(tempfile::TempDir);
+struct Made {
+    certificates: Certificates,
+    _folder: tempfile::TempDir,
+}
 
-impl Certificates {
-    /// Of the authority `ca`, for a server and a client; and of another authority, for a stranger.
-    fn make() -> Self {
+impl Made {
+    fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        make_certificates(folder.path(), "ca", &["server", "client"]);
-        make_certificates(folder.path(), "other", &["stranger"]);
-        Self(folder)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        let certificates = Certificates::make(folder.path()).expect("they can be made");
+        Self { certificates, _folder: folder }
     }
 
     /// A cluster that serves TLS, and asks clients for a certificate or not.
     fn cluster(&self, asks_clients: bool) -> Own {
-        let client = asks_clients.then(|| (self.file("client.pem"), self.file("client.key")));
-        let (ca, certificate) = (self.file("ca.pem"), self.file("server.pem"));
-        let tls = Tls { ca, certificate, key: self.file("server.key"), client };
+        let tls = self.certificates.tls(asks_clients);
         Own::start(Options { tls: Some(tls), ..Options::default() })
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.file(name)).expect("it was made")
+        fs::read(self.certificates.file(name)).expect("it was made")
     }
 
     /// Of a client that trusts this authority and shows this certificate.
@@ -182,7 +138,7 @@ impl Certificates {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_lets_in_who_trusts_and_is_trusted() {
-    let made = Certificates::make();
+    let made = Made::new();
     let own = made.cluster(true);
     let url = fresh_url(&own.cluster);
     for (what, options) in [
@@ -203,7 +159,7 @@ async fn tls_lets_in_who_trusts_and_is_trusted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_where_only_etcd_shows_a_certificate_wants_its_authority_and_no_more() {
-    let made = Certificates::make();
+    let made = Made::new();
     let own = made.cluster(false);
     let url = fresh_url(&own.cluster);
     for (what, options) in

@@ -1,13 +1,14 @@
 //! What the engine keeps in etcd: prefixes, snapshots, records, history.
 
-use crate::etcd_support::{fresh_prefix, fresh_url, open, open_with, proxy::Proxy, shared};
+use crate::etcd_support::{Own, fresh_prefix, fresh_url, open, open_with, proxy::Proxy, shared};
 use bytes::Bytes;
 use etcd_client::{Client, GetOptions};
 use sereno_core::{entry::Head, ids::Position};
+use sereno_etcd_dev::Options;
 use sereno_log::{
     Append, Conflict, Log, LogError, Read, Slot,
     conformance::{Chain, entry_after, genesis},
-    etcd::{self, EtcdOptions, EtcdUrl},
+    etcd::{self, EtcdLog, EtcdOptions, EtcdUrl},
     presence::{MemoryPresence, Presence},
 };
 use std::{
@@ -255,6 +256,67 @@ async fn the_record_of_a_node_that_is_gone_goes_too() {
     assert!(begun.elapsed() > Duration::from_secs(8), "not before its lease has ended");
 }
 
+/// A revision of the head that is over.
+struct Past {
+    store: Client,
+    head: String,
+    revision: i64,
+}
+
+impl Past {
+    /// The head's revision now, which the next append leaves behind.
+    async fn of(mut store: Client, url: &EtcdUrl) -> Self {
+        let head = format!("{}/@head", url.prefix());
+        let found = store.get(head.clone(), None).await.expect("it reads");
+        let revision = found.kvs()[0].mod_revision();
+        Self { store, head, revision }
+    }
+
+    async fn is_remembered(&mut self) -> bool {
+        let past = GetOptions::new().with_revision(self.revision);
+        let read = self.store.get(self.head.clone(), Some(past)).await;
+        if let Err(error) = &read {
+            assert!(error.to_string().contains("compacted"), "{error}");
+        }
+        read.is_ok()
+    }
+
+    /// Appends until etcd has forgotten it.
+    async fn is_compacted(&mut self, log: &EtcdLog, chain: &mut Chain) {
+        let begun = Instant::now();
+        while self.is_remembered().await {
+            assert!(begun.elapsed() < Duration::from_secs(30), "nothing was compacted");
+            let count = chain.entries().len() + 1;
+            chain.grow(log, count).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_is_left_alone_where_somebody_else_compacts() {
+    // A cluster of its own: the other tests' logs have the shared one compacted.
+    let own = Own::start(Options { members: 1, ..Options::default() });
+    let url = fresh_url(&own.cluster);
+    let options = EtcdOptions { history: Duration::from_millis(20), ..unpaced() };
+    let log = open_with(&url, EtcdOptions { compact: false, ..options.clone() }).await;
+    let mut chain = Chain::default();
+    chain.grow(&log, 2).await;
+    let store = Client::connect(own.cluster.endpoints(), None).await.expect("it connects");
+    let mut past = Past::of(store, &url).await;
+    let begun = Instant::now();
+    // Fifty times as long as another engine keeps any.
+    while begun.elapsed() < Duration::from_secs(1) {
+        let count = chain.entries().len() + 1;
+        chain.grow(&log, count).await;
+    }
+    assert!(past.is_remembered().await, "nobody has asked for a compaction");
+    // And one that may compact does so.
+    let log = open_with(&url, options).await;
+    past.is_compacted(&log, &mut chain).await;
+    chain.assert_is(&log, 1).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_history_is_compacted_by_who_appends() {
     let url = fresh_url(shared());
@@ -262,23 +324,7 @@ async fn old_history_is_compacted_by_who_appends() {
         open_with(&url, EtcdOptions { history: Duration::from_millis(100), ..unpaced() }).await;
     let mut chain = Chain::default();
     chain.grow(&log, 2).await;
-    let head = format!("{}/@head", url.prefix());
-    let mut store = store().await;
-    let old = store.get(head.clone(), None).await.expect("it reads").kvs()[0].mod_revision();
-    let begun = Instant::now();
-    loop {
-        let count = chain.entries().len() + 1;
-        chain.grow(&log, count).await;
-        let past = GetOptions::new().with_revision(old);
-        match store.get(head.clone(), Some(past)).await {
-            Ok(_) => assert!(begun.elapsed() < Duration::from_secs(30), "nothing was compacted"),
-            Err(error) => {
-                assert!(error.to_string().contains("compacted"), "{error}");
-                break;
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    Past::of(store().await, &url).await.is_compacted(&log, &mut chain).await;
     assert_eq!(log.status().await.compaction_error, None);
     chain.assert_is(&log, 1).await;
 }

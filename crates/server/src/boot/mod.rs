@@ -1,5 +1,7 @@
 //! Booting a whole server: log, audit trail, node, door; and stopping it again.
 
+#[cfg(test)]
+mod etcd_tests;
 mod failure;
 mod known;
 mod open;

@@ -7,7 +7,9 @@ mod incoming;
 mod strangers;
 
 pub(crate) use dial::{HttpDial, authority};
-pub(crate) use etcd::{Storage, watch_storage};
+#[cfg(test)]
+pub(crate) use etcd::testing;
+pub(crate) use etcd::{Room, Seen, Storage, watch_storage};
 pub(crate) use incoming::{LINK_PATH, Links};
 
 /// What a link asks an HTTP connection to become.
