@@ -1,6 +1,6 @@
 //! What is, at the moment somebody asks: read from the state and the node's status, never kept.
 
-use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot};
+use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot, vacancies::Vacant};
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
     metrics::{family::Family, gauge::Gauge},
@@ -100,6 +100,7 @@ pub(crate) struct Present {
 pub(super) fn encode(
     counted: &Registry,
     present: &Present,
+    vacant: Vacant,
     hot: &[Hot],
 ) -> Result<String, std::fmt::Error> {
     let mut now = Registry::with_prefix("sereno");
@@ -107,6 +108,7 @@ pub(super) fn encode(
     let etcd = present.etcd.as_ref().map(|(status, percent)| (status, *percent));
     super::cluster::encode(&mut now, &present.status, etcd);
     namespaces(&mut now, &present.namespaces);
+    elections(&mut now, vacant);
     hot_resources(&mut now, hot);
     let mut text = String::with_capacity(32 << 10);
     encode_registry(&mut text, counted)?;
@@ -208,6 +210,13 @@ fn namespaces(registry: &mut Registry, samples: &[Sample]) {
         }
         registry.register(name, help, family);
     }
+}
+
+fn elections(registry: &mut Registry, vacant: Vacant) {
+    let help = "Elections that were led within a day and have no leader now";
+    gauge(registry, "elections_vacant", help, vacant.count as f64);
+    let help = "For how long the first of them has had none";
+    gauge(registry, "elections_vacant_oldest_seconds", help, seconds(vacant.oldest_ms));
 }
 
 fn hot_resources(registry: &mut Registry, hot: &[Hot]) {
