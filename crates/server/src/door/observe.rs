@@ -28,7 +28,7 @@ use sereno_core::{
     names::{NamespaceName, ResourceName},
 };
 use sereno_node::{
-    events::{Cursor, EventBatch},
+    events::{Cursor, EventBatch, Resync},
     handle::Consistency,
 };
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     metrics::{Kind, Mode},
-    time, wire,
+    wire,
 };
 use axum::extract::State;
 use sereno_api::{
