@@ -52,6 +52,10 @@ async fn done_is_committed_and_fenced_is_not() {
     assert_eq!(effects(&database).await, 1);
 }
 
+async fn nothing(_: &Transaction<'_>) -> Result<(), tokio_postgres::Error> {
+    Ok(())
+}
+
 #[tokio::test]
 async fn that_it_checks_and_what_it_refused_is_reported() {
     let database = with_table().await;
@@ -59,7 +63,6 @@ async fn that_it_checks_and_what_it_refused_is_reported() {
     let stub = Stub::start(reporter::recorded);
     let reporter = reporter::to(&stub);
     let guard = PostgresGuard::new().reporting(reporter.clone());
-    let nothing = async |_: &Transaction<'_>| Ok::<_, tokio_postgres::Error>(());
     let done = guard.run(&mut client, &fence(7), nothing).await.unwrap();
     assert_eq!(done, Outcome::Done(()));
     reporter.settled().await;

@@ -282,7 +282,7 @@ impl Service {
             missed: match self.missed {
                 Missed::Skip => core::Missed::Skip,
                 Missed::Latest => core::Missed::Latest,
-                Missed::All => core::Missed::All,
+                _ => core::Missed::All,
             },
             overlap: self.overlap == Overlap::Allow,
             retries: self.retries,
