@@ -1,6 +1,6 @@
 //! What is, at the moment somebody asks: read from the state and the node's status, never kept.
 
-use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot};
+use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot, vacancies::Vacant};
 use crate::cluster::Seen;
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
@@ -100,12 +100,14 @@ pub(crate) struct Present {
 pub(super) fn encode(
     counted: &Registry,
     present: &Present,
+    vacant: Vacant,
     hot: &[Hot],
 ) -> Result<String, std::fmt::Error> {
     let mut now = Registry::with_prefix("sereno");
     node(&mut now, present);
     super::cluster::encode(&mut now, &present.status, present.etcd.as_ref());
     namespaces(&mut now, &present.namespaces);
+    elections(&mut now, vacant);
     hot_resources(&mut now, hot);
     let mut text = String::with_capacity(32 << 10);
     encode_registry(&mut text, counted)?;
@@ -207,6 +209,13 @@ fn namespaces(registry: &mut Registry, samples: &[Sample]) {
         }
         registry.register(name, help, family);
     }
+}
+
+fn elections(registry: &mut Registry, vacant: Vacant) {
+    let help = "Elections that were led within a day and have no leader now";
+    gauge(registry, "elections_vacant", help, vacant.count as f64);
+    let help = "For how long the first of them has had none";
+    gauge(registry, "elections_vacant_oldest_seconds", help, seconds(vacant.oldest_ms));
 }
 
 fn hot_resources(registry: &mut Registry, hot: &[Hot]) {
