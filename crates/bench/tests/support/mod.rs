@@ -3,6 +3,9 @@
 //! `sereno` lies beside this crate's own program where the workspace is built or tested as a whole; where it does not, it is
 //! built first.
 
+#![allow(unreachable_pub)] // As a module of two test programs.
+#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
+
 use serde_json::Value;
 use std::{
     path::{Path, PathBuf},
