@@ -1,8 +1,6 @@
 //! The data folder: creation that was cut, restore, reading beside a server, examination.
 
-mod common;
-
-use common::{Fixture, all_in_wal, append, wait};
+use crate::common::{Fixture, all_in_wal, append, wait};
 use sereno_core::{entry::Head, ids::Position};
 use sereno_log::{
     Log, LogError, Read, Snapshot,
@@ -341,7 +339,7 @@ fn untouched(dir: &std::path::Path) -> Vec<(std::ffi::OsString, Vec<u8>, std::ti
 
 #[test]
 fn an_examination_changes_no_file() {
-    for options in [all_in_wal(), common::all_in_database()] {
+    for options in [all_in_wal(), crate::common::all_in_database()] {
         let fixture = Fixture::full(options);
         let dir = fixture.dir();
         for without in [None, Some("log.db-shm"), Some("log.db-wal")] {

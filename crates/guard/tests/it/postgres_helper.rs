@@ -1,14 +1,10 @@
 //! The helper over `tokio-postgres`, on a real PostgreSQL: what it says is what happened.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod support;
-
+use crate::support::Database;
 use sereno_guard::{
     Fence, Refused,
     postgres::{Begun, FenceError, Outcome, PostgresGuard, TransactionState, transaction_state},
 };
-use support::Database;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -213,7 +209,7 @@ async fn a_lost_answer_to_the_commit_is_unknown_and_can_be_asked_for() {
         (Commit::Lost, TransactionState::Aborted, 0),
     ] {
         let database = with_table().await;
-        let mut client = support::connect(&breaking_proxy(&database, commit).await).await;
+        let mut client = crate::support::connect(&breaking_proxy(&database, commit).await).await;
         let error = insert(&mut client, 7).await.unwrap_err();
         let FenceError::Unknown { transaction_id, .. } = error else { panic!("{error:?}") };
         let other = database.connect().await;

@@ -1,10 +1,6 @@
 //! The SQL of the fence, on a real PostgreSQL.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod support;
-
-use support::Database;
+use crate::support::Database;
 use tokio_postgres::{Client, Error};
 
 const KEY: &str = "default/lock/orders/42";
@@ -182,7 +178,7 @@ async fn it_can_be_installed_again_and_closed_to_writers() {
         .await
         .unwrap();
     let mut config: tokio_postgres::Config = database.url.parse().unwrap();
-    let writer = support::connect(config.user("writer_of_this_test")).await;
+    let writer = crate::support::connect(config.user("writer_of_this_test")).await;
     fence(&writer, Some(KEY), Some(8)).await.unwrap();
     let denied = writer.batch_execute("DELETE FROM sereno_fence_tokens").await;
     assert_eq!(code(denied), "42501");

@@ -1,15 +1,10 @@
 //! Reports, to a scripted service.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-#[path = "../../client/tests/stub/mod.rs"]
-mod stub;
-
+use crate::stub::{Asked, Say, Stub};
 use serde_json::json;
 use sereno_client::Client;
 use sereno_guard::{Refused, Reporter};
 use std::time::{Duration, Instant};
-use stub::{Asked, Say, Stub};
 
 fn reporter(stub: &Stub) -> Reporter {
     let client = Client::builder().servers(&stub.url).call_timeout(Duration::from_secs(5)).build();
@@ -68,7 +63,7 @@ async fn a_storm_is_one_report_a_second() {
 
 #[tokio::test]
 async fn a_service_that_is_away_or_refuses_fails_nobody() {
-    let stub = Stub::start(|_| stub::problem(404, "NOT_FOUND", None));
+    let stub = Stub::start(|_| crate::stub::problem(404, "NOT_FOUND", None));
     let reporter = reporter(&stub);
     let begun = Instant::now();
     reporter.refused(&refused(5));

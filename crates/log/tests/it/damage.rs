@@ -4,9 +4,7 @@
 //! that was acknowledged must be read; where it finds damage, what is read must still be right or an error. Of
 //! the offsets some are also given to `open`, which writes and so gets a copy.
 
-mod common;
-
-use common::{Fixture, Random, all_in_database, all_in_wal, wait};
+use crate::common::{Fixture, Random, all_in_database, all_in_wal, wait};
 use sereno_log::{LogError, conformance::Chain, sqlite};
 use std::{
     fs::{self, File},

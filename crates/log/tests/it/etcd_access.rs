@@ -1,8 +1,6 @@
 //! An etcd that wants to know who is there: users and passwords, certificates.
 
-mod etcd_support;
-
-use etcd_support::{Own, fresh_url, insist, open_with};
+use crate::etcd_support::{Own, fresh_url, insist, open_with};
 use sereno_core::ids::Position;
 use sereno_etcd_dev::{Options, Tls};
 use sereno_log::{
@@ -104,7 +102,7 @@ async fn users_are_let_in_by_their_passwords_and_kept_to_their_prefix() {
         insist(&log, &mut chain, entry).await;
     }
     let count = chain.entries().len() + 3;
-    etcd_support::insist_until(&log, &mut chain, count).await;
+    crate::etcd_support::insist_until(&log, &mut chain, count).await;
 }
 
 /// Runs openssl, which must be there.

@@ -1,10 +1,8 @@
 //! What the engine keeps in etcd: prefixes, snapshots, records, history.
 
-mod etcd_support;
-
+use crate::etcd_support::{fresh_prefix, fresh_url, open, open_with, proxy::Proxy, shared};
 use bytes::Bytes;
 use etcd_client::{Client, GetOptions};
-use etcd_support::{fresh_prefix, fresh_url, open, open_with, proxy::Proxy, shared};
 use sereno_core::{entry::Head, ids::Position};
 use sereno_log::{
     Append, Conflict, Log, LogError, Read, Slot,

@@ -1,7 +1,5 @@
 //! The client against the real server, in this process and over real HTTP.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
 use sereno_client::{
     Client, Error, GuardState, Loss, Moment, Release, WatchFilter, WatchItem,
     api::{ErrorCode, LockState, Reason, WatchKind},

@@ -1,9 +1,6 @@
 //! Holds against a scripted service: who has it, until when, what is lost, and going on without the service.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod stub;
-
+use crate::stub::{Asked, Say, Stub, held, hold_extended, problem, problem_with};
 use serde_json::json;
 use sereno_client::{
     Client, Error, HoldError, HoldName, LimitKind, ListHolds, OnUnavailable, PlaceHold, Protection,
@@ -13,7 +10,6 @@ use std::{
     collections::BTreeSet,
     time::{Duration, Instant},
 };
-use stub::{Asked, Say, Stub, held, hold_extended, problem, problem_with};
 
 const HOLD: &str = "/v1/holds/hold";
 const HOLD_ALL: &str = "/v1/holds/hold-all";

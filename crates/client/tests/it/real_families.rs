@@ -1,7 +1,5 @@
 //! Elections and holds by the client against the real server, in this process and over real HTTP.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
 use sereno_client::{
     Client, Handoff, HoldError, Leadership, Loss, Moment, NotHeld, Observation, Observed,
     OnUnavailable, Protection, Release,

@@ -1,7 +1,6 @@
 //! Guards against a scripted service: renewal, risk, loss, release. Real clocks, short leases.
 
-mod stub;
-
+use crate::stub::{Asked, Say, Stub, granted, grants_all, not_renewed, problem, released, renewed};
 use serde_json::json;
 use sereno_client::{Client, GuardState, Loss, Moment, NotHeld, Release, RunError};
 use std::{
@@ -11,7 +10,6 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use stub::{Asked, Say, Stub, granted, grants_all, not_renewed, problem, released, renewed};
 
 const ACQUIRE: &str = "/v1/locks/acquire";
 const RENEW: &str = "/v1/locks/renew-many";
@@ -49,7 +47,7 @@ async fn a_guard_outlives_its_ttl_by_renewing() {
     let renewals: Vec<_> = asked.iter().filter(|a| a.path == RENEW).collect();
     let first = renewals[0].at - asked[0].at;
     assert!(first >= ms(295) && first < ms(700), "a third of the TTL: {first:?}");
-    assert_eq!(renewals[0].body["leases"][0]["leaseId"], stub::LEASE_ID);
+    assert_eq!(renewals[0].body["leases"][0]["leaseId"], crate::stub::LEASE_ID);
     guard.release().await.unwrap();
 }
 

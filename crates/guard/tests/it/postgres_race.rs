@@ -1,15 +1,11 @@
 //! Many owners at once, on a real PostgreSQL: what is left must come from a history in which tokens never went down.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod support;
-
+use crate::support::Database;
 use sereno_guard::{
     Fence,
     postgres::{FenceError, Outcome, PostgresGuard},
 };
 use std::{collections::BTreeMap, sync::Arc};
-use support::Database;
 use tokio::sync::Barrier;
 use tokio_postgres::{Client, IsolationLevel};
 

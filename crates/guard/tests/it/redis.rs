@@ -1,7 +1,5 @@
 //! The script, on a real Redis (`redis-server`).
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
 use sereno_guard::{REDIS_REFUSAL, REDIS_SCRIPT};
 use std::{
     io::{BufRead, BufReader, Write},

@@ -1,9 +1,7 @@
 //! The etcd engine meets the obligations, on three members, behind a proxy that makes the troubles.
 
-mod etcd_support;
-
+use crate::etcd_support::{fresh_prefix, open, proxy::Plan, proxy::Proxy, shared};
 use async_trait::async_trait;
-use etcd_support::{fresh_prefix, open, proxy::Plan, proxy::Proxy, shared};
 use sereno_core::ids::Position;
 use sereno_log::{
     conformance::{Factory, Trouble},

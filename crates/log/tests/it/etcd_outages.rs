@@ -1,9 +1,7 @@
 //! Members that die, stand still, come back, and a store that is set back: nothing acknowledged is lost, nothing is
 //! acknowledged without a majority, and the engine goes on by itself.
 
-mod etcd_support;
-
-use etcd_support::{Own, fresh_url, insist, insist_until, open, open_with};
+use crate::etcd_support::{Own, fresh_url, insist, insist_until, open, open_with};
 use sereno_core::{entry::Head, ids::Position, limits};
 use sereno_etcd_dev::Options;
 use sereno_log::{

@@ -1,9 +1,9 @@
 //! Elections against a scripted service: campaigns, terms and their loss, proclaims, hand-offs, observation.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod stub;
-
+use crate::stub::{
+    Asked, LEASE_ID, Say, Stub, abandoned, elected, elects_all, problem, problem_with, released,
+    term_renewed, waiting,
+};
 use serde_json::json;
 use sereno_client::{
     Client, Error, GuardState, Handoff, Loss, NotHeld, Observed, RunError, Standing,
@@ -17,10 +17,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
-};
-use stub::{
-    Asked, LEASE_ID, Say, Stub, abandoned, elected, elects_all, problem, problem_with, released,
-    term_renewed, waiting,
 };
 
 const CAMPAIGN: &str = "/v1/elections/campaign";

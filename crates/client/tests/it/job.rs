@@ -1,10 +1,7 @@
 //! A replica of a job against a scripted service: what it puts, claims, renews and finishes, and what it does when
 //! nobody answers. Real clocks, short leases.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod stub;
-
+use crate::stub::{Asked, Say, Stub, abandoned, problem};
 use serde_json::{Value, json};
 use sereno_client::{
     Attempt, Client, Error, Job, JobNews, Loss, RunError,
@@ -15,7 +12,6 @@ use std::{
     sync::{Arc, Mutex},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use stub::{Asked, Say, Stub, abandoned, problem};
 
 const GET: &str = "/v1/jobs/nightly?namespace=default";
 const PUT: &str = "/v1/jobs/put";
@@ -47,7 +43,7 @@ fn claimed(asked: &Asked, expires_in_ms: u64) -> Say {
         200,
         json!({
             "state": "claimed", "job": "nightly", "slot": asked.body["slot"], "attempt": 1,
-            "fenceKey": "default/job/nightly", "leaseId": stub::LEASE_ID, "fencingToken": 7,
+            "fenceKey": "default/job/nightly", "leaseId": crate::stub::LEASE_ID, "fencingToken": 7,
             "expiresAt": "2026-11-30T22:00:30Z", "expiresInMs": expires_in_ms, "replayed": false, "revision": 3,
             "finalDeadlineInMs": 3_600_000, "clusterTimeMs": 7,
         }),
@@ -196,7 +192,7 @@ async fn a_due_slot_is_claimed_renewed_and_finished() {
     assert_eq!(attempt.grant().fence_key, "default/job/nightly");
     until(&stub, "four renewals", |asked| count(asked, RENEW) >= 4).await;
     assert_eq!(attempt.check(), Ok(()), "past its first lease");
-    assert_eq!(stub.asked_on(RENEW)[0].body["leaseId"], stub::LEASE_ID);
+    assert_eq!(stub.asked_on(RENEW)[0].body["leaseId"], crate::stub::LEASE_ID);
     let lost = attempt.lost();
     let end = attempt.finish(RunResult::Succeeded).await.unwrap();
     assert_eq!(end.state, RunState::Succeeded);
@@ -204,7 +200,7 @@ async fn a_due_slot_is_claimed_renewed_and_finished() {
     let finish = stub.asked_on(FINISH).remove(0).body;
     assert_eq!(
         (&finish["result"], &finish["leaseId"]),
-        (&json!("succeeded"), &json!(stub::LEASE_ID))
+        (&json!("succeeded"), &json!(crate::stub::LEASE_ID))
     );
 }
 

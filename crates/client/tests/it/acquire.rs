@@ -1,15 +1,13 @@
 //! Acquiring against a scripted service: lost answers, waits, refusals, time-outs, dropped futures.
 
-#![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
-
-mod stub;
-
+use crate::stub::{
+    Asked, Say, Stub, abandoned, granted, grants_all, problem, released, renewed, waiting,
+};
 use sereno_client::{Client, Error, GuardState, api::ErrorCode};
 use std::{
     collections::BTreeSet,
     time::{Duration, Instant},
 };
-use stub::{Asked, Say, Stub, abandoned, granted, grants_all, problem, released, renewed, waiting};
 
 const ACQUIRE: &str = "/v1/locks/acquire";
 const RENEW: &str = "/v1/locks/renew-many";
@@ -54,7 +52,7 @@ async fn a_grant_becomes_a_guard_and_a_release_is_answered() {
     assert!(body.get("waitTimeout").is_none());
     assert_eq!(body["requestId"].as_str().unwrap().len(), 32);
     assert_eq!(guard.release().await, Ok(sereno_client::Release::Now));
-    assert_eq!(stub.asked_on(RELEASE)[0].body["leaseId"], stub::LEASE_ID);
+    assert_eq!(stub.asked_on(RELEASE)[0].body["leaseId"], crate::stub::LEASE_ID);
 }
 
 #[tokio::test]
@@ -123,7 +121,11 @@ async fn a_grant_that_ended_while_it_was_waited_for_is_asked_for_anew() {
         RENEW => {
             renewals += 1;
             if renewals == 1 {
-                stub::not_renewed(asked, "LEASE_ENDED", &serde_json::json!({"reason": "expired"}))
+                crate::stub::not_renewed(
+                    asked,
+                    "LEASE_ENDED",
+                    &serde_json::json!({"reason": "expired"}),
+                )
             } else {
                 renewed(asked, 30_000)
             }
@@ -251,7 +253,7 @@ async fn all_at_once_has_one_lease_and_a_token_each() {
         "/v1/locks/acquire-all" => Say::Json(
             200,
             serde_json::json!({
-                "state": "granted", "leaseId": stub::LEASE_ID, "fencing": "enforced",
+                "state": "granted", "leaseId": crate::stub::LEASE_ID, "fencing": "enforced",
                 "locks": [
                     {"resource": "b", "fenceKey": "default/lock/b", "fencingToken": 11},
                     {"resource": "a", "fenceKey": "default/lock/a", "fencingToken": 12},
