@@ -18,9 +18,23 @@ pub enum Family {
 }
 
 impl Family {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Lock, Self::Election, Self::Hold, Self::Job];
+
     /// As it stands in a fence key.
     pub fn as_str(self) -> &'static str {
         command::Family::from(self).as_str()
+    }
+
+    /// `None`: what operators do, which is about no leased name.
+    pub fn leased(family: command::Family) -> Option<Self> {
+        match family {
+            command::Family::Lock => Some(Self::Lock),
+            command::Family::Election => Some(Self::Election),
+            command::Family::Hold => Some(Self::Hold),
+            command::Family::Job => Some(Self::Job),
+            command::Family::Admin => None,
+        }
     }
 
     /// Family and name: `lock/hot/1`. A fence key without its namespace.

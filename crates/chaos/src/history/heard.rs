@@ -4,9 +4,10 @@ use super::{Answer, Family, Op};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sereno_api::{
-    Abandoned, CampaignWaiting, Elected, Election, ForceReleased, Granted, HandedOff, Held,
-    HeldAll, Hold, HoldExtended, HoldReleased, Job, JobPut, Lock, Outcome, Problem, Proclaimed,
-    Released, Renewed, RenewedMany, RunClaimed, RunFinished, Waiting,
+    Abandoned, CampaignWaiting, Elected, Election, ElectionState, ErrorCode, ForceReleased,
+    Granted, HandedOff, Held, HeldAll, Hold, HoldExtended, HoldReleased, HoldState, Job, JobPut,
+    Lock, LockState, Outcome, Problem, Proclaimed, Released, Renewed, RenewedMany, RunClaimed,
+    RunFinished, RunState, Waiting,
 };
 
 /// What an answer means.
@@ -176,6 +177,67 @@ impl Heard {
             Self::HeldAll(it) => it.holds.iter().map(|it| (&*it.resource, it.fence)).collect(),
             Self::Claimed(it) => vec![(&it.job, it.fencing_token)],
             _ => Vec::new(),
+        }
+    }
+
+    /// Until when what was granted, renewed or begun lasts, in milliseconds from the answer's moment. 0: it is gone.
+    pub fn expires_in_ms(&self) -> Option<u64> {
+        match self {
+            Self::Granted(it) => Some(it.expires_in_ms),
+            Self::Elected(it) => Some(it.expires_in_ms),
+            Self::Held(it) => Some(it.expires_in_ms),
+            Self::HeldAll(it) => Some(it.expires_in_ms),
+            Self::HoldExtended(it) => Some(it.expires_in_ms),
+            Self::Claimed(it) => Some(it.expires_in_ms),
+            Self::Renewed(it) => Some(it.expires_in_ms),
+            _ => None,
+        }
+    }
+
+    /// To a hold: it is one that the owner had already, by another request.
+    pub fn is_yours(&self) -> bool {
+        match self {
+            Self::Held(it) => it.yours,
+            Self::HeldAll(it) => it.yours,
+            _ => false,
+        }
+    }
+
+    /// Who has `name`, and by which token, as this answer says: a read, or a refusal.
+    pub fn holder(&self, name: &str) -> Option<(&str, u64)> {
+        match self {
+            Self::Read(it) => it.holder.as_ref().map(|it| (&*it.owner, it.fencing_token)),
+            Self::Leader(it) => it.leader.as_ref().map(|it| (&*it.candidate, it.term)),
+            Self::Shelf(it) => it.holder.as_ref().map(|it| (&*it.owner, it.fence)),
+            Self::Ledger(job) => {
+                let live = job.runs.iter().find(|run| run.state == RunState::Claimed)?;
+                Some((live.owner.as_deref()?, live.fencing_token?))
+            }
+            Self::Problem(it) => {
+                let one = it.in_the_way.iter().find(|one| one.resource == name);
+                let holder = one.map_or(it.holder.as_ref(), |one| one.holder.as_ref())?;
+                Some((&holder.owner, holder.fencing_token))
+            }
+            _ => None,
+        }
+    }
+
+    /// To a read: nobody has it.
+    pub fn is_free(&self) -> bool {
+        match self {
+            Self::Read(it) => it.state == LockState::Free,
+            Self::Leader(it) => it.state == ElectionState::Vacant,
+            Self::Shelf(it) => it.state == HoldState::Free,
+            Self::Ledger(job) => job.runs.iter().all(|run| run.state != RunState::Claimed),
+            _ => false,
+        }
+    }
+
+    /// The code of a refusal.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Problem(problem) => Some(problem.code),
+            _ => None,
         }
     }
 

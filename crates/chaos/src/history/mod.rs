@@ -247,6 +247,35 @@ impl Op {
         }
     }
 
+    /// What it is about: names, each with its family.
+    pub fn places(&self) -> Vec<(Family, &str)> {
+        let (family, _) = self.request();
+        match self {
+            Self::Acquire { resource, .. }
+            | Self::Campaign { resource, .. }
+            | Self::PutJob { resource, .. }
+            | Self::Claim { resource, .. }
+            | Self::Proclaim { lease: LeaseOf { resource, .. }, .. }
+            | Self::Handoff { lease: LeaseOf { resource, .. }, .. }
+            | Self::Finish { lease: LeaseOf { resource, .. }, .. }
+            | Self::RenewHold(HoldOf { resource, .. })
+            | Self::Begin { hold: HoldOf { resource, .. }, .. }
+            | Self::ReleaseHold(HoldOf { resource, .. })
+            | Self::Renew(LeaseOf { resource, .. })
+            | Self::Release(LeaseOf { resource, .. })
+            | Self::Abandon { resource, .. }
+            | Self::Force { resource, .. }
+            | Self::Get { resource, .. } => vec![(family, resource)],
+            Self::Hold { resources, replaces, .. } => {
+                let replaced = replaces.iter().map(|(resource, _)| resource);
+                resources.iter().chain(replaced).map(|name| (family, &**name)).collect()
+            }
+            Self::RenewMany { leases } => {
+                leases.iter().map(|lease| (family, &*lease.resource)).collect()
+            }
+        }
+    }
+
     /// Whether it asks for a lease.
     pub fn asks(&self) -> bool {
         matches!(
