@@ -52,8 +52,7 @@ pub(super) fn check(calls: &[Call], truth: &Truth) -> Vec<Violation> {
 fn blamed(call: &Call) -> Option<Violation> {
     let Heard::Problem(problem) = &call.heard else { return None };
     let is_blame = (400..500).contains(&problem.status) && ![409, 429].contains(&problem.status);
-    let heir_is_gone =
-        matches!(call.op, Op::Handoff { .. }) && problem.code == ErrorCode::NotFound;
+    let heir_is_gone = matches!(call.op, Op::Handoff { .. }) && problem.code == ErrorCode::NotFound;
     (is_blame && !heir_is_gone).then(|| {
         Violation::new("a lawful call is none of its caller's mistakes", format!("{call:?}"))
     })
@@ -76,7 +75,8 @@ fn over_by(call: &Call) -> Option<(Asked<'_>, String)> {
     match (&call.op, &call.heard) {
         (Op::Abandon { family, request, .. }, Heard::Abandoned(abandoned)) => {
             let held = [AbandonedWas::Granted, AbandonedWas::Ended].contains(&abandoned.was);
-            (!held).then(|| ((*family, request.as_str()), format!("abandoned: {:?}", abandoned.was)))
+            (!held)
+                .then(|| ((*family, request.as_str()), format!("abandoned: {:?}", abandoned.was)))
         }
         (op, Heard::Problem(problem)) if op.asks() => {
             let (family, request) = op.request();
@@ -135,7 +135,8 @@ fn not_applied(calls: &[Call], truth: &Truth) -> Vec<Violation> {
     }
     let refused: BTreeSet<_> = refused.into_iter().filter(|(_, all)| *all).collect();
     let is_there = |((family, request), _): &(Asked<'_>, bool)| truth.has_request(*family, request);
-    let message =
-        |((_, request), _): (Asked<'_>, bool)| format!("{request} was told as not applied and is in the log");
+    let message = |((_, request), _): (Asked<'_>, bool)| {
+        format!("{request} was told as not applied and is in the log")
+    };
     refused.into_iter().filter(is_there).map(message).map(|it| Violation::new("S5", it)).collect()
 }

@@ -18,6 +18,7 @@ type Slot<'a> = (&'a str, u64);
 struct Attempt<'a> {
     request: &'a str,
     attempt: u32,
+    #[expect(dead_code, reason = "it is printed")]
     token: u64,
     /// When its claim was first sent.
     asked: Micros,

@@ -25,7 +25,7 @@ pub(super) struct Caller {
 /// What became of asking for a lease.
 pub(super) enum Asked {
     /// It was granted: the answer.
-    Granted(Heard),
+    Granted(Box<Heard>),
     /// For good.
     Refused,
     /// Nobody knows: the caller does not ask any more.
@@ -108,7 +108,7 @@ impl Caller {
                 Ok(Heard::Waiting(_) | Heard::Campaigning(_)) => {}
                 Ok(heard) if is_undecided(&heard) => self.move_on().await,
                 Ok(Heard::Problem(_)) => return Asked::Refused,
-                Ok(heard) => return Asked::Granted(heard),
+                Ok(heard) => return Asked::Granted(Box::new(heard)),
                 // Its connection is closed, and its answer never read.
                 Err(_) => return Asked::GivenUp,
             }

@@ -79,12 +79,14 @@ impl Worker {
             asked = self.0.ask(&again, ms(wait_ms + 10_000)).await;
         }
         match asked {
-            Asked::Granted(Heard::Elected(elected)) => {
+            Asked::Granted(heard) => {
+                let Heard::Elected(elected) = *heard else {
+                    panic!("no answer to a campaign: {heard:?}")
+                };
                 let (resource, lease) = (election, elected.lease_id);
                 let lease = LeaseOf { family: FAMILY, resource, lease, request: by };
                 self.lead(&lease, ms(ttl_ms)).await;
             }
-            Asked::Granted(other) => panic!("no answer to a campaign: {other:?}"),
             Asked::Refused => {}
             Asked::GivenUp if self.0.chance(15) => {}
             Asked::GivenUp => {

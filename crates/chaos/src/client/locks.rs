@@ -61,11 +61,13 @@ impl Worker {
             false => wait_ms + 10_000,
         };
         match self.0.ask(&op, ms(gives_up_in)).await {
-            Asked::Granted(Heard::Granted(grant)) => {
+            Asked::Granted(heard) => {
+                let Heard::Granted(grant) = *heard else {
+                    panic!("no answer to an acquire: {heard:?}")
+                };
                 let lease = LeaseOf { family, resource, lease: grant.lease_id, request };
                 self.hold(&lease, ms(ttl_ms)).await;
             }
-            Asked::Granted(other) => panic!("no answer to an acquire: {other:?}"),
             Asked::Refused => {}
             // Some do not even say that they have gone.
             Asked::GivenUp if self.0.chance(15) => {}

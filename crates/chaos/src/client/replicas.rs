@@ -97,13 +97,15 @@ impl Worker {
             ttl_ms,
         };
         match self.caller.ask(&op, ms(8_000)).await {
-            Asked::Granted(Heard::Claimed(claimed)) => {
+            Asked::Granted(heard) => {
+                let Heard::Claimed(claimed) = *heard else {
+                    panic!("no answer to a claim: {heard:?}")
+                };
                 let lease = LeaseOf { family: FAMILY, resource, lease: claimed.lease_id, request };
                 // The resource is no part of what is tested: without it there is nothing to do.
                 let done = self.work(&lease, slot, claimed.fencing_token, ms(ttl_ms)).await;
                 done.expect("the resource is there");
             }
-            Asked::Granted(other) => panic!("no answer to a claim: {other:?}"),
             Asked::Refused => {}
             Asked::GivenUp => {
                 self.caller.insist(&Op::Abandon { family: FAMILY, resource, request }).await;
@@ -140,7 +142,8 @@ impl Worker {
             // It dies just before it says so.
             return Ok(());
         }
-        let (succeeded, request) = (is_written && !self.caller.chance(15), self.caller.new_request());
+        let (succeeded, request) =
+            (is_written && !self.caller.chance(15), self.caller.new_request());
         let op = Op::Finish { lease: lease.clone(), succeeded, request };
         if self.caller.chance(15) {
             self.caller.twice(&op).await;

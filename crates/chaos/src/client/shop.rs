@@ -89,7 +89,8 @@ impl Worker {
             false => Vec::new(),
         };
         let (owner, request) = (basket.owner.clone(), self.0.new_request());
-        let op = Op::Hold { resources: things, owner, replaces: Vec::clone(&replaces), request, ttl_ms };
+        let op =
+            Op::Hold { resources: things, owner, replaces: Vec::clone(&replaces), request, ttl_ms };
         match self.0.ask(&op, ms(8_000)).await {
             Asked::Granted(heard) => {
                 basket.held.retain(|held| !replaces.contains(held));

@@ -3,8 +3,8 @@
 use super::door::NAMESPACE;
 use crate::history::{Family, HoldOf, LeaseOf, Op};
 use reqwest::Method;
-use sereno_schedule::instant;
 use serde_json::{Value, json};
+use sereno_schedule::instant;
 
 /// Every second: which slots are run the replicas decide.
 const SCHEDULE: &str = "* * * * * *";
@@ -133,9 +133,8 @@ fn by_owner(hold: &HoldOf) -> Value {
 fn hold(op: &Op) -> (Family, &'static str, Value) {
     let (what, body) = match op {
         Op::Hold { resources, owner, replaces, request, ttl_ms } => {
-            let replaced = |(resource, fence): &(String, u64)| {
-                json!({ "resource": resource, "fence": fence })
-            };
+            let replaced =
+                |(resource, fence): &(String, u64)| json!({ "resource": resource, "fence": fence });
             let replaces: Vec<_> = replaces.iter().map(replaced).collect();
             let mut body = json!({
                 "owner": owner, "requestId": request, "ttl": ms(*ttl_ms), "replaces": replaces,

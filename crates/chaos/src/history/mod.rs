@@ -241,9 +241,9 @@ impl Op {
             Self::PutJob { .. } => (Family::Job, None),
             Self::Renew(lease) | Self::Release(lease) => (lease.family, None),
             Self::RenewMany { .. } => (Family::Lock, None),
-            Self::Abandon { family, .. } | Self::Force { family, .. } | Self::Get { family, .. } => {
-                (*family, None)
-            }
+            Self::Abandon { family, .. }
+            | Self::Force { family, .. }
+            | Self::Get { family, .. } => (*family, None),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::history::{HoldOf, LeaseOf, Op};
 use sereno_core::{
-    command::{ElectionCommand, ForceRelease, HoldCommand, HoldRef, JobCommand, LeaseRef, Operation},
+    command::{
+        ElectionCommand, ForceRelease, HoldCommand, HoldRef, JobCommand, LeaseRef, Operation,
+    },
     names::{Owner, RequestId},
 };
 
@@ -67,9 +69,7 @@ fn is_of_election(op: &Op, logged: &ElectionCommand) -> bool {
         }
         (Op::Release(lease), ElectionCommand::Resign(it)) => is_lease(lease, &it.lease),
         (Op::Handoff { lease, to, request }, ElectionCommand::Handoff(it)) => {
-            is_lease(lease, &it.lease)
-                && it.to.as_str() == to
-                && it.request_id.as_str() == request
+            is_lease(lease, &it.lease) && it.to.as_str() == to && it.request_id.as_str() == request
         }
         (Op::Force { resource, token, request, .. }, ElectionCommand::ForceRelease(it)) => {
             is_force(resource, *token, request, it)

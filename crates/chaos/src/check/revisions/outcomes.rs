@@ -3,9 +3,7 @@
 use super::is;
 use crate::{history::Heard, truth::Decided};
 use sereno_api::Problem;
-use sereno_core::{
-    outcome::{AbandonedWas, Detail, Done, Grant, Holder, Outcome, Refusal, Renewed},
-};
+use sereno_core::outcome::{AbandonedWas, Detail, Done, Grant, Holder, Outcome, Refusal, Renewed};
 use sereno_schedule::instant;
 
 /// # Errors

@@ -21,12 +21,7 @@ fn lawful() -> Vec<Call> {
         call(30, 35, release_hold("anna", Some(1), "x-1"), hold_released(true, true, 6)),
         call(40, 45, hold("bert", "h-4"), held("a", "bert", 2, false, 7)),
         call(46, 48, look(FAMILY), shelf(Some(("bert", 2)), 7)),
-        call(
-            50,
-            55,
-            hold_all(&["b"], "bert", "h-5", &[("a", 2)]),
-            held("b", "bert", 3, false, 8),
-        ),
+        call(50, 55, hold_all(&["b"], "bert", "h-5", &[("a", 2)]), held("b", "bert", 3, false, 8)),
         call(60, 65, hold("anna", "h-6"), held("a", "anna", 4, false, 9)),
         call(66, 68, renew_hold("anna", 1, "r-2"), refused(ErrorCode::NotHolder, 10)),
         call(70, 75, release_hold("anna", None, "x-2"), hold_released(true, false, 11)),
@@ -134,8 +129,7 @@ fn a_thing_that_is_kept_for_two_at_the_same_time_is_found() {
         vec![anna(), call(9_000, 9_500, hold("bert", "h-2"), held("a", "bert", 2, false, 2))];
     assert_eq!(relied_on(both), ["S1, L4"]);
     // Whoever releases, or asks for something else instead, has let go.
-    for lets_go in
-        [release_hold("anna", None, "x-1"), hold_all(&["b"], "anna", "h-3", &[("a", 1)])]
+    for lets_go in [release_hold("anna", None, "x-1"), hold_all(&["b"], "anna", "h-3", &[("a", 1)])]
     {
         let calls = vec![
             anna(),

@@ -61,11 +61,7 @@ fn wrong_claims_have_no_order() {
         ),
         (
             "whoever has finished still runs",
-            vec![
-                first(),
-                over(),
-                call(20, 25, look(FAMILY), ledger(1, "claimed", "first", 1, 2)),
-            ],
+            vec![first(), over(), call(20, 25, look(FAMILY), ledger(1, "claimed", "first", 1, 2))],
         ),
         (
             "an attempt that was given back is renewed",
@@ -100,7 +96,9 @@ fn a_finished_slot_that_runs_again_is_found() {
     let again = || call(20, 25, claim(1, "second"), claimed(1, 2, 2, 3));
     assert_eq!(slots(&[first(), over(), again()]), ["one run of a slot"]);
     // As others have seen it to be over.
-    for (state, count) in [("succeeded", 1), ("failed", 1), ("lost", 1), ("skipped", 1), ("retry", 0)] {
+    for (state, count) in
+        [("succeeded", 1), ("failed", 1), ("lost", 1), ("skipped", 1), ("retry", 0)]
+    {
         let seen = call(10, 15, look(FAMILY), ledger(1, state, "first", 1, 2));
         assert_eq!(slots(&[first(), seen, again()]).len(), count, "{state}");
     }

@@ -4,6 +4,7 @@ mod elections;
 mod holds;
 mod jobs;
 mod log;
+mod log_families;
 mod planted;
 mod words;
 

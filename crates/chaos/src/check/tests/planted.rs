@@ -116,12 +116,7 @@ fn wrong_histories_have_none() {
             "an abandoned grant goes on",
             vec![
                 first(),
-                call(
-                    10,
-                    15,
-                    abandon(Family::Lock, "first"),
-                    abandoned(AbandonedWas::Granted, 2),
-                ),
+                call(10, 15, abandon(Family::Lock, "first"), abandoned(AbandonedWas::Granted, 2)),
                 call(20, 25, get(), read(Some(("first", 1)), 2)),
             ],
         ),
