@@ -23,7 +23,8 @@ pub(crate) const RETRIES: [u32; 3] = [0, 2, 5];
 
 /// The jobs of a run.
 pub(crate) fn job(index: usize) -> String {
-    format!("job/{index}")
+    // A name that ends with digits alone is that of a run.
+    format!("job/j{index}")
 }
 
 /// Every slot of the last one counts, of the others the latest.

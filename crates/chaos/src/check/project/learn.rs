@@ -7,11 +7,13 @@ use crate::{
 };
 use sereno_api::ErrorCode;
 
-/// Request and owner of what asks for a lease that is known by its request.
-fn asked(op: &Op) -> Option<(&str, &str)> {
+/// Request, owner and TTL of what asks for a lease that is known by its request.
+fn asked(op: &Op) -> Option<(&str, &str, u64)> {
     match op {
-        Op::Acquire { request, .. } | Op::Claim { request, .. } => Some((request, request)),
-        Op::Campaign { request, candidate, .. } => Some((request, candidate)),
+        Op::Acquire { request, ttl_ms, .. } | Op::Claim { request, ttl_ms, .. } => {
+            Some((request, request, *ttl_ms))
+        }
+        Op::Campaign { request, candidate, ttl_ms, .. } => Some((request, candidate, *ttl_ms)),
         _ => None,
     }
 }
@@ -24,10 +26,12 @@ impl<'a> Projection<'a> {
         if let Op::Hold { owner, .. } = &call.op {
             self.wanted.entry(owner).or_insert(call.start);
         }
-        if let Some((request, owner)) = asked(&call.op)
+        if let Some((request, owner, ttl_ms)) = asked(&call.op)
             && !self.numbers.contains_key(request)
         {
-            self.new_lease(request, owner, call.start);
+            let number = self.new_lease(request, owner, call.start);
+            // Whenever it is granted, it lasts from then on.
+            self.is_promised(number, call, Some(ttl_ms));
         }
     }
 
@@ -52,7 +56,7 @@ impl<'a> Projection<'a> {
                 }
             }
             (op, _) => {
-                let number = asked(op).and_then(|(request, _)| self.of_request(request));
+                let number = asked(op).and_then(|(request, ..)| self.of_request(request));
                 number.into_iter().for_each(|number| self.learn_asked(number, call));
             }
         }
