@@ -41,7 +41,10 @@ pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Result<&'static str
         return Err(Refused::unavailable("the node has stopped", 1_000));
     }
     if door.reach.storage.etcd().is_some_and(|etcd| etcd.room.no_space) {
-        return Err(Refused::unavailable("etcd has no space left: see docs/cluster.md, Room", 5_000));
+        return Err(Refused::unavailable(
+            "etcd has no space left: see docs/cluster.md, Room",
+            5_000,
+        ));
     }
     match &status.borrow().not_ready {
         None => Ok("ready\n"),

@@ -47,11 +47,7 @@ pub(super) fn encode(registry: &mut Registry, status: &Status, etcd: Option<&See
             "How much of etcd's quota is used: above 0.8 nothing new is granted",
             room.percent as f64 / 100.0,
         ),
-        (
-            "etcd_no_space",
-            "1: etcd takes no writes until somebody makes room",
-            yes(room.no_space),
-        ),
+        ("etcd_no_space", "1: etcd takes no writes until somebody makes room", yes(room.no_space)),
         (
             "etcd_compaction_failed",
             "1: etcd's history could not be compacted the last time",
