@@ -37,8 +37,8 @@ pub use follow::Fetched;
 use follow::Progress;
 use forward::Forward;
 use pace::Pace;
-use peers::Peers;
 pub use peers::LevelTooHigh;
+use peers::Peers;
 pub use presence::Presence;
 pub(crate) use rehearsal::SnapshotPlan;
 use sereno_core::{
