@@ -11,7 +11,10 @@ use sereno_log::{
     presence::{MemoryPresence, Presence},
 };
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -278,6 +281,46 @@ async fn old_history_is_compacted_by_who_appends() {
     }
     assert_eq!(log.status().await.compaction_error, None);
     chain.assert_is(&log, 1).await;
+}
+
+async fn compact_all(mut store: Client, count: Arc<AtomicU64>) {
+    let key = fresh_prefix();
+    loop {
+        let put = store.put(key.clone(), "", None).await.expect("it writes");
+        let now = put.header().expect("it tells its revision").revision();
+        match store.compact(now, None).await {
+            Ok(_) => count.fetch_add(1, Ordering::Relaxed),
+            // Another test's log has compacted meanwhile.
+            Err(error) if error.to_string().contains("has been compacted") => continue,
+            Err(error) => panic!("it compacts: {error}"),
+        };
+    }
+}
+
+/// Somebody who keeps no history at all: each revision is compacted as soon as it is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_compacted_up_to_now_is_read_all_the_same() {
+    let url = fresh_url(shared());
+    let log = open_with(&url, unpaced()).await;
+    let mut chain = Chain::default();
+    chain.grow(&log, 9).await;
+    let compacted = Arc::new(AtomicU64::new(0));
+    let compacting = tokio::spawn(compact_all(store().await, Arc::clone(&compacted)));
+    for position in 2..9 {
+        log.save_snapshot(chain.snapshot(position, 600_000)).await.expect("it saves");
+        assert_eq!(log.latest_snapshot().await, Ok(Some(chain.snapshot(position, 600_000))));
+    }
+    let begun = compacted.load(Ordering::Relaxed);
+    while compacted.load(Ordering::Relaxed) < begun + 100 {
+        assert_eq!(log.usage().await.expect("it looks").first, Position(1));
+        let opened = open(&url).await;
+        chain.assert_is(&opened, 1).await;
+    }
+    assert_eq!(log.trim(Position(5)).await, Ok(Position(6)));
+    chain.grow(&log, 12).await;
+    chain.assert_is(&log, 6).await;
+    compacting.abort();
+    assert!(compacting.await.is_err_and(|error| error.is_cancelled()), "it went on to the end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -17,6 +17,7 @@ mod foreign;
 mod forward;
 mod pace;
 mod peers;
+mod presence;
 mod rehearsal;
 mod status;
 #[cfg(test)]
@@ -37,7 +38,8 @@ use follow::Progress;
 use forward::Forward;
 use pace::Pace;
 use peers::Peers;
-pub use peers::{LevelTooHigh, Presence};
+pub use peers::LevelTooHigh;
+pub use presence::Presence;
 pub(crate) use rehearsal::SnapshotPlan;
 use sereno_core::{
     State,

@@ -63,6 +63,7 @@ pub(super) async fn get_status(
         leader_heard_ms: status.leader_heard_ms,
         behind_ms: status.behind_ms,
         silent_ms: status.silent_ms,
+        twin: status.twin,
         peers: status.peers.into_iter().map(peer).collect(),
         etcd: door.reach.storage.etcd().map(|etcd| etcd_view(&etcd, door.reach.storage.percent())),
     }))
@@ -77,6 +78,8 @@ fn peer(peer: handle::Peer) -> Peer {
         position: peer.position.0,
         leader_heard_ms: peer.leader_heard_ms,
         silent_ms: peer.silent_ms,
+        gone: peer.gone,
+        twin: peer.twin,
     }
 }
 

@@ -18,6 +18,18 @@ fn lose_for(world: &mut World, ms: u64) {
     }
 }
 
+/// The log answers again: what was under way lands as soon as it is sent again, and all that follows on it.
+fn is_back(world: &mut World) {
+    resend(world);
+    world.settle();
+}
+
+fn resend(world: &mut World) {
+    while world.sent.is_none() {
+        world.pass(20);
+    }
+}
+
 #[test]
 fn a_call_under_way_is_unknown_and_one_that_is_queued_was_not_applied() {
     let mut world = World::leading();
@@ -58,6 +70,7 @@ fn what_keeps_or_ends_a_lease_has_three_seconds_of_its_own() {
     assert!(world.is_unavailable(renewal), "it was not sent, and will not be");
     assert_eq!(world.undecided(ending), &Undecided::Unknown, "it will be, whoever listens");
     // The log is back: first what was under way, then the release alone.
+    resend(&mut world);
     world.land();
     let next = world.sent.as_ref().expect("the release is on its way").commands();
     assert!(matches!(next[..], [Operation::Release(_)]), "{next:?}");
@@ -79,8 +92,7 @@ fn renewals_that_nobody_waits_for_any_more_leave_the_queue() {
     }
     let queued = world.node.status(world.now.mono).intake;
     assert!(queued <= 4, "{queued} are queued, and those of the last three seconds are asked for");
-    world.land();
-    world.settle();
+    is_back(&mut world);
     world.outcome(last);
 }
 
@@ -94,7 +106,7 @@ fn a_call_that_is_held_for_its_turn_is_held_on() {
     world.lose();
     lose_for(&mut world, 10_000);
     assert!(world.is_open(waiter));
-    world.land();
+    is_back(&mut world);
     world.done(release("a", 1));
     world.granted(waiter);
 }
