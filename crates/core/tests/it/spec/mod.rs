@@ -17,6 +17,7 @@ mod print;
 mod reads;
 mod renewals;
 mod restore;
+mod run_history;
 mod runs;
 mod script;
 mod several;
