@@ -41,7 +41,8 @@ fn leader() -> Shared {
 fn with_two_others_it_resigns_after_five_seconds() {
     let calls = |shared: &mut Shared, second| shared.call(second, false);
     assert_eq!(leads_for_s(&mut leader(), &["n2", "n3"], no_more), 6);
-    assert_eq!(leads_for_s(&mut leader(), &["n2", "n3"], calls), 6, "clients or not");
+    let led_s = leads_for_s(&mut leader(), &["n2", "n3"], calls);
+    assert!((5..=6).contains(&led_s), "clients or not: {led_s}");
 }
 
 #[test]
