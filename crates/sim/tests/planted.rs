@@ -59,10 +59,11 @@ fn seeds(bug: Planted) -> u64 {
         Planted::ReplacedCampaignWaits => 20,
         Planted::HoldFenceIgnored => 300,
         Planted::BegunEndsWithoutFence => 200,
-        Planted::YoursForgotten => 100,
+        Planted::YoursForgotten => 200,
         Planted::CoolDownIgnored => 20,
         Planted::FinishedRunsAgain => 20,
-        Planted::RetriesIgnored => 50,
+        // A slot has to fail more often than its job allows.
+        Planted::RetriesIgnored => 600,
         Planted::AbandonedAttemptCounts => 50,
         Planted::AbandonGivesBackTwice => 50,
         Planted::FinishOfAnother => 200,

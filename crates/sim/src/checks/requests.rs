@@ -69,7 +69,15 @@ impl Requests {
             is_same,
             "S6: the same request, the same answer: {key} got {before:?}, now {now:?}"
         );
-        self.answers.insert(key, (now, time));
+        // A refusal is remembered for so long from when it was decided, and not from when it was last repeated.
+        let decided = match before {
+            Some((before, at)) if *before == now && at.until(time) <= REPEATS_MS => match now {
+                Answer::Refused(_) => *at,
+                _ => time,
+            },
+            _ => time,
+        };
+        self.answers.insert(key, (now, decided));
     }
 
     /// From here on it holds nothing and never will (S7).
