@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     process::{Command, Stdio},
+    time::Instant,
 };
 use support::{
     SERENO,
@@ -27,7 +28,14 @@ fn whatever_is_killed_or_stopped_costs_a_pause_and_nothing_else() {
 
     // The leader dies.
     let leader = zones.leader();
+    let before: Vec<_> = (0..3).map(|zone| zones.takeover_seconds(zone)).collect();
+    let killed_at = Instant::now();
     zones.kill_node(leader);
+    let next = zones.leader();
+    // What the new one tells of it: since the last heartbeat of the dead one, and not since its own start.
+    let told = zones.takeover_seconds(next) - before[next];
+    let most = killed_at.elapsed().as_secs_f64() + 1.0;
+    assert!((1.0..most).contains(&told), "{told} s of {most} s");
     load.goes_on();
     zones.start_node_at(leader, &urls[leader]);
 
