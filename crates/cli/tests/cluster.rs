@@ -218,12 +218,12 @@ fn make_room(zones: &Zones) {
 #[test]
 fn an_etcd_that_fills_up_is_noticed_before_and_when_it_stops_and_goes_on_when_there_is_room() {
     const QUOTA: u64 = 8 << 20;
-    let quota = QUOTA.to_string();
+
     let etcd = sereno_etcd_dev::Options {
-        arguments: vec!["--quota-backend-bytes".into(), quota.clone()],
+        arguments: vec!["--quota-backend-bytes".into(), QUOTA.to_string()],
         ..Default::default()
     };
-    let zones = Zones::start_over(etcd, &["--etcd-quota", &quota]);
+    let zones = Zones::start_over(etcd, &["--etcd-quota", "8MiB"]);
     let urls = zones.urls();
     let mut keep = acquire("kept", "kept-request-4");
     keep["leaseTtl"] = json!("10m"); // Filling takes its time.
