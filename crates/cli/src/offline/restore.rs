@@ -18,8 +18,9 @@ use std::{fs, path::PathBuf, time::Duration};
 
 /// Make a new data folder, or a new log in etcd, from a backup.
 ///
-/// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens above all
-/// that were granted before (from the wall clock plus 7 minutes on), and grants nothing at all for the longest lease that
+/// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens from
+/// the wall clock plus 7 minutes on, above all that were granted before (where `sereno token-floor` was raised after the
+/// backup, raise it again), and grants nothing at all for the longest lease that
 /// the namespaces allow: until then every holder that was forgotten has stopped by its own clock. Renewals and
 /// releases of leases that the backup knows are served at once.
 #[derive(Clone, Debug, Args)]
@@ -134,7 +135,8 @@ fn text(restored: &Restored) -> String {
     let serve = if restored.data.starts_with("etcd://") { "--node-id ID --log" } else { "--data" };
     format!(
         "{}: a new log, {}, that begins with the state of log {} at position {}, {} leases among it.\n\
-         Its fencing tokens start at {}, above all that were granted before.\n\
+         Its fencing tokens start at {}, above all that were granted before; where `sereno token-floor` was raised after \
+         the backup, raise it again.\n\
          {pause}\n\
          Serve it with `sereno serve {serve} {0}`.",
         restored.data,
