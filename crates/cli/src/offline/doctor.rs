@@ -31,8 +31,8 @@ pub(crate) struct DoctorArgs {
     data: Option<PathBuf>,
     #[command(flatten)]
     etcd: EtcdArgs,
-    /// Verify the audit trail too: its own chain, line by line against the log, and that nothing was taken away. It is in
-    /// the data folder of each node, also where the log is in etcd.
+    /// Verify the audit trail too: its own chain, that nothing was taken away, and line by line against the log in the same
+    /// folder. The trail of a node whose log is in etcd is in its data folder too; it is verified by itself only.
     #[arg(long, conflicts_with = "log")]
     audit: bool,
     /// How many files of the audit trail the service keeps: with fewer of them no rotation has removed the oldest.

@@ -2,7 +2,7 @@
 
 use super::{Door, problem::Refused, refusal, timeout::Timeout};
 use crate::metrics::{Kind, Mode, OK, WAITING};
-use sereno_api::{ErrorCode, RetryWith};
+use sereno_api::RetryWith;
 use sereno_core::{
     command::Operation,
     ids::ClusterTime,
