@@ -126,6 +126,9 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             Reason::Restored => {
                 "the wait was cleared when the service was restored from a backup".into()
             }
+            Reason::Replaced => {
+                "another process with the same candidate name has taken the place in the queue".into()
+            }
             _ => "nobody asked for the wait any more, so it was removed".into(),
         },
         (Detail::FinalDeadline { in_ms, .. }, _) => {
