@@ -1,7 +1,7 @@
 //! `sereno hold RESOURCE`: hold something for somebody.
 
 use crate::{
-    connect::Service, failure::Failure, holds::HINTS, locks::InNamespace, output::Output, values,
+    connect::Service, failure::Failure, holds::HINTS, locks::InNamespace, output::Output, pause, values,
 };
 use clap::Args;
 use sereno_client::{
@@ -93,8 +93,10 @@ pub(crate) async fn run(args: HoldArgs) -> Result<u8, Failure> {
     for (key, value) in args.label {
         place = place.label(key, value);
     }
-    let held =
-        place.hold().await.map_err(|error| Failure::from(Error::from(error)).hints(&HINTS))?;
+    let held = match place.hold().await {
+        Ok(held) => held,
+        Err(error) => return Err(pause::or_else(&client, Error::from(error)).await.hints(&HINTS)),
+    };
     let namespace = args.at.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
     args.output.answer(&answer(namespace, &held), |answer| text(answer, &held))?;
     Ok(0)

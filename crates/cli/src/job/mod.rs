@@ -9,6 +9,7 @@ use crate::{
     failure::Failure,
     lock::{Ended, Margins, Signals, Terms, Words, run_under_lease, settle},
     output::{human, note},
+    wording::in_durations,
 };
 use args::OnLossArg;
 use sereno_client::{
@@ -72,7 +73,7 @@ async fn start(client: &Client, args: &JobArgs) -> Result<JobRunner, Error> {
         .overlap(definition.overlap)
         .retries(definition.retries)
         .max_run(definition.max_run)
-        .on_news(|news| note(&news.to_string()));
+        .on_news(|news| note(&in_durations(&news.to_string())));
     if let Some(ttl) = args.ttl {
         job = job.ttl(ttl);
     }

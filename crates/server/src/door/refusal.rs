@@ -144,7 +144,10 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
         (Detail::Limit { limit, max, .. }, _) => {
             format!("{limit}: {max} are in use, and that is the limit")
         }
-        (Detail::Paused, _) => "granting is paused after a restore from a backup".into(),
+        (Detail::Paused, _) => {
+            let left_ms = refusal.retry_after_ms.unwrap_or_default();
+            format!("granting is paused after a restore from a backup, for {left_ms} ms more")
+        }
         (Detail::BornAt, _) => {
             "bornAt lies over 30 s of cluster time in the past, or ahead of the log".into()
         }
