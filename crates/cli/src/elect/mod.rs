@@ -157,7 +157,9 @@ mod tests {
 
     #[test]
     fn who_says_why_nothing_is_granted_is_not_said_to_be_silent() {
-        let paused = unanswered("UNAVAILABLE: granting is paused after a restore from a backup, for 61000 ms more");
+        let paused = unanswered(
+            "UNAVAILABLE: granting is paused after a restore from a backup, for 61000 ms more",
+        );
         assert!(paused.contains("answers, and grants nothing now"), "{paused}");
         assert!(paused.ends_with("for 1m01s more"), "{paused}");
         assert!(unanswered("connection refused").contains("does not answer"));

@@ -47,7 +47,10 @@ impl fmt::Display for JobNews {
             }
             Self::Reachable => f.write_str("the service takes calls again"),
             Self::NothingGranted(why) => {
-                write!(f, "the service answers, and grants nothing now; it is asked until it does: {why}")
+                write!(
+                    f,
+                    "the service answers, and grants nothing now; it is asked until it does: {why}"
+                )
             }
             Self::Adopted { version, schedule, zone } => write!(
                 f,
