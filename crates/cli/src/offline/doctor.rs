@@ -3,7 +3,7 @@
 use super::{
     audit_check, doctor_etcd,
     etcd::EtcdArgs,
-    exists, log_failure,
+    exists, folder_or_default, log_failure,
     replay::{Replay, Source, beginning, load, state_of},
 };
 use crate::{exit, failure::Failure, output::Output, values};
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// disk that cannot be read), which says nothing about the data.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// The data folder.
+    /// The data folder. [default: ./sereno-data, as of `sereno serve`]
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
     data: Option<PathBuf>,
     #[command(flatten)]
@@ -81,10 +81,9 @@ pub(super) struct Found {
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let mut diagnosis = match (&args.etcd.log, &args.data) {
-        (Some(url), _) => doctor_etcd::examine(&args.etcd, url)?,
-        (None, Some(data)) => examine_folder(args, data)?,
-        (None, None) => unreachable!("one of the two is required"),
+    let mut diagnosis = match &args.etcd.log {
+        Some(url) => doctor_etcd::examine(&args.etcd, url)?,
+        None => examine_folder(args, &folder_or_default(args.data.as_ref()))?,
     };
     diagnosis.sound = !diagnosis.has_damage();
     args.output.answer(&diagnosis, text)?;
