@@ -163,7 +163,7 @@ async fn finish(
         }
     };
     match answer {
-        Some(Ok(finished)) => note(&format!("{run}: {} after {took}", told(&finished))),
+        Some(Ok(finished)) => note(&format!("{run}: {}", told(&finished, &took))),
         Some(Err(error)) => note(&format!(
             "{run}: {result} after {took}, which was not accepted: {}",
             Failure::from(error).what
@@ -174,11 +174,12 @@ async fn finish(
     }
 }
 
-fn told(finished: &RunFinished) -> String {
+/// `took`: how long the command ran.
+fn told(finished: &RunFinished, took: &str) -> String {
     match finished.state {
-        RunState::Retry => "failed, and will be tried again".into(),
-        RunState::Failed => "failed, and no retries are left".into(),
-        state => state.to_string(),
+        RunState::Retry => format!("failed after {took}, and will be tried again"),
+        RunState::Failed => format!("failed after {took}, and no retries are left"),
+        state => format!("{state} after {took}"),
     }
 }
 

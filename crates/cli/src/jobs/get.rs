@@ -9,7 +9,7 @@ use crate::{
 use clap::Args;
 use sereno_client::{
     Client, JobDefinition,
-    api::{Job, Run},
+    api::{Job, Reason, Run},
     schedule::instant,
 };
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -66,7 +66,9 @@ fn ledger(runs: &[Run]) -> String {
             (None, Some(at)) => at.clone(),
             (None, None) => String::new(),
         };
-        let why = run.reason.clone().or(run.end.map(|end| end.to_string()));
+        // That the replica itself told the end of a failed attempt is in the state already.
+        let end_told = run.end.filter(|end| *end != Reason::Finished).map(|end| end.to_string());
+        let why = run.reason.clone().or(end_told);
         vec![
             run.slot.clone(),
             run.state.to_string(),
