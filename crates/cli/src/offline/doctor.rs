@@ -71,6 +71,9 @@ pub(super) struct Diagnosis {
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<audit_check::Seen>,
     pub(super) findings: Vec<Found>,
+    /// It has an audit trail and no log: of a node whose log is in etcd.
+    #[serde(skip)]
+    has_only_a_trail: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -98,6 +101,8 @@ fn examine_folder(args: &DoctorArgs, data: &Path) -> Result<Diagnosis, Failure> 
     if diagnosis.position > 0 {
         diagnosis.examine_replay_in(data)?;
     }
+    let has_trail = sereno_server::audit::folder_in(data).exists();
+    diagnosis.has_only_a_trail = diagnosis.log_id.is_none() && !diagnosis.has_damage() && has_trail;
     if args.audit {
         let is_broken = diagnosis.has_damage();
         let log = audit_check::Log {
@@ -229,6 +234,11 @@ fn text(diagnosis: &Diagnosis) -> String {
             snapshots(&diagnosis.snapshots),
             diagnosis.replayed,
         ),
+        None if diagnosis.has_only_a_trail => format!(
+            "{}: no log is kept here, but an audit trail, as of a node whose log is in etcd: examine that log with \
+             `sereno doctor --log URL`, and the trail with --audit",
+            diagnosis.place()
+        ),
         None if diagnosis.sound => {
             format!("{}: no log is kept here", diagnosis.place())
         }
@@ -250,7 +260,12 @@ fn text(diagnosis: &Diagnosis) -> String {
 fn verdict(diagnosis: &Diagnosis) -> String {
     let mut damaged = diagnosis.findings.iter().filter(|found| found.damage).peekable();
     if damaged.peek().is_none() {
-        return "sound: everything is as it was written".into();
+        return match (diagnosis.has_only_a_trail, &diagnosis.audit) {
+            (false, _) => "sound: everything is as it was written",
+            (true, Some(_)) => "sound: the audit trail, and nothing else was examined",
+            (true, None) => "nothing was examined",
+        }
+        .into();
     }
     let Some(data) = &diagnosis.data else {
         return "DAMAGED: stop all nodes, keep what etcd holds (`etcdctl snapshot save FILE`), and restore the last backup \
