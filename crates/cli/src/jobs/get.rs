@@ -83,3 +83,19 @@ fn ledger(runs: &[Run]) -> String {
     let head = ["SLOT", "STATE", "ATTEMPT", "TOKEN", "OWNER", "STARTED", "ENDED", "WHY"];
     table(&head, &runs.iter().map(cells).collect::<Vec<_>>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn why_an_attempt_ended_is_told_where_its_state_does_not_say_it() {
+        let told = |end: &str| {
+            let run = json!({"slot": "2026-05-04T12:00:00Z", "state": "failed", "attempt": 1, "end": end});
+            ledger(&[serde_json::from_value(run).unwrap()])
+        };
+        assert!(!told("finished").contains("finished"), "{}", told("finished"));
+        assert!(told("expired").contains("expired"), "{}", told("expired"));
+    }
+}

@@ -235,8 +235,8 @@ fn text(diagnosis: &Diagnosis) -> String {
             diagnosis.replayed,
         ),
         None if diagnosis.has_only_a_trail => format!(
-            "{}: no log is kept here, but an audit trail, as of a node whose log is in etcd: examine that log with \
-             `sereno doctor --log URL`, and the trail with --audit",
+            "{}: no log is kept here, but an audit trail: this is the folder of a node whose log is in etcd (examine \
+             that with `sereno doctor --log URL`, and the trail with --audit), or the log was taken away",
             diagnosis.place()
         ),
         None if diagnosis.sound => {
