@@ -61,6 +61,11 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     if args.etcd.log.is_some() && args.data.is_some() {
         return Err(Failure::usage("--log and --data are two places: name one"));
     }
+    if args.etcd.log.is_none() && args.data.is_none() {
+        return Err(Failure::usage(
+            "name where the new log is to be: --data DIR for a folder, --log URL for etcd",
+        ));
+    }
     let bytes = fs::read(&args.from)
         .map_err(|error| Failure::io(&format!("reading {}", args.from.display()), &error))?;
     let backup = State::from_snapshot(&bytes).map_err(|error| {
@@ -92,7 +97,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
             create_from_snapshot(data, &snapshot).map_err(|error| log_failure(data, &error))?;
             data.display().to_string()
         }
-        (None, None) => unreachable!("one of the two is required"),
+        (None, None) => unreachable!("one of the two was named"),
     };
     let restored = Restored {
         data: made,
