@@ -157,12 +157,12 @@ impl State {
             return Err(self.limit_reached("jobs of one namespace", max));
         }
         if let Some(job) = jobs.get(&op.job)
-            && !op.definition.overlap
-            && job.live().count() > 1
+            && op.definition.overlap != job.definition.overlap
         {
-            // One at a time from now on: not while several are under way.
-            let (slot, _) = job.live().next().expect("there are several");
-            return Err(self.run_claimed(&job.runs[&slot]));
+            // It decides the fence key. An attempt that was begun under another one, and wakes up late, would not be
+            // fenced out by those after it; and whether there is such an attempt nobody can know.
+            let rule = "cannot be changed, for the fence key depends on it: make another job";
+            return Err(Invalid::new("overlap", rule).into());
         }
         let new = || Job::new(op.definition.clone(), now);
         let jobs = &mut self.namespaces[namespace as usize].jobs;

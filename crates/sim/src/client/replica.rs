@@ -62,11 +62,15 @@ impl World {
 
     fn put_job(&mut self, namespace: NamespaceName, job: ResourceName, version: u64) -> Operation {
         let missed = [Missed::Latest, Missed::All, Missed::Skip][self.random.below(3)];
+        // It cannot be changed, and that is tried now and then.
+        let another = self.random.in_1000(200);
+        let (is_try, known) = (self.random.in_1000(50), self.job_seen(&namespace, &job));
+        let overlap = known.filter(|_| !is_try).map_or(another, |job| job.definition.overlap);
         let definition = JobDefinition {
             schedule: ScheduleText::new("each two seconds").expect("a valid text"),
             zone: ZoneName::new("UTC").expect("a valid name"),
             missed,
-            overlap: self.random.in_1000(200),
+            overlap,
             retries: self.random.between(0, 2) as u32,
             max_run_ms: self.random.between(1_000, 20_000),
         };
