@@ -242,7 +242,45 @@ fn overlapping_runs_have_fence_keys_of_their_own() {
         job k v:0
         job k v:1 overlap:allow
         job k v:1 retries:1",
-        expect![[r#""#]],
+        expect![[r#"
+            job j v:0 overlap:allow missed:all
+                r2: job version 1
+            claim j slot:60s id:1 by:w1 ttl:10s
+                r3: attempt 1: granted j/1767225660000 T1 for 10s of at most 1h
+                * r3 job/default/j/1767225660000 w1: granted T1
+                * r3 job/default/j: attempt 1 T1
+            claim j slot:120s id:2 by:w2 ttl:10s
+                r4: attempt 1: granted j/1767225720000 T2 for 10s of at most 1h
+                * r4 job/default/j/1767225720000 w2: granted T2
+                * r4 job/default/j: attempt 1 T2
+            claim j slot:60s id:3 by:w3 ttl:10s
+                r5: RunClaimed w1 T1 held 0s, 10s left, retry in 10s
+            renew-run j #1 ttl:20s
+                r6: renewed T1 for 20s of at most 1h
+            force-run j T2 id:4
+                r7: force-released T2
+                * r7 job/default/j/1767225720000 w2: ended T2 forced held 0s: why
+                * r7 job/default/j: run Lost after 1 attempts
+            finish j #1 succeeded id:6
+                r8: finished attempt 1: Succeeded
+                * r8 job/default/j/1767225660000 w1: ended T1 finished held 0s
+                * r8 job/default/j: run Succeeded after 1 attempts
+            show j
+                version 1, watermark 0s
+                2m lost, attempt 1 by w2 T2, forced
+                1m succeeded, attempt 1 by w1 T1, finished
+            -- an attempt that wakes up late would not be fenced out by one with another key
+            job j v:1 overlap:forbid
+                r9: InvalidArgument overlap: cannot be changed, for the fence key depends on it: make another job
+            job k v:0
+                r10: job version 1
+                * r10 job/default/k: job put, version 1
+            job k v:1 overlap:allow
+                r11: InvalidArgument overlap: cannot be changed, for the fence key depends on it: make another job
+            job k v:1 retries:1
+                r12: job version 2
+                * r12 job/default/k: job put, version 2
+        "#]],
     );
 }
 
