@@ -60,17 +60,19 @@ impl World {
         }
     }
 
+    /// As it was drawn when the job was put first: it cannot be changed.
+    fn may_overlap(&mut self, namespace: &NamespaceName, job: &ResourceName) -> bool {
+        let drawn = self.random.in_1000(200);
+        self.job_seen(namespace, job).map_or(drawn, |job| job.definition.overlap)
+    }
+
     fn put_job(&mut self, namespace: NamespaceName, job: ResourceName, version: u64) -> Operation {
         let missed = [Missed::Latest, Missed::All, Missed::Skip][self.random.below(3)];
-        // It cannot be changed, and that is tried now and then.
-        let another = self.random.in_1000(200);
-        let (is_try, known) = (self.random.in_1000(50), self.job_seen(&namespace, &job));
-        let overlap = known.filter(|_| !is_try).map_or(another, |job| job.definition.overlap);
         let definition = JobDefinition {
             schedule: ScheduleText::new("each two seconds").expect("a valid text"),
             zone: ZoneName::new("UTC").expect("a valid name"),
             missed,
-            overlap,
+            overlap: self.may_overlap(&namespace, &job),
             retries: self.random.between(0, 2) as u32,
             max_run_ms: self.random.between(1_000, 20_000),
         };
