@@ -45,7 +45,7 @@ pub(super) const ELECTIONS: &str = "/v1/elections/";
     responses(
         (
             status = 200, description = "Led or vacant; with `observe`, an event with that for each change.",
-            content((Election = "application/json"), (String = "text/event-stream")),
+            content((Election = "application/json"), (super::openapi::ServerSentEvent = "text/event-stream")),
         ),
         GetElectionProblems,
     )

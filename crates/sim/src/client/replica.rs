@@ -146,11 +146,8 @@ impl World {
                 let operation = self.put_job(namespace, job, view.version);
                 return self.client_does(client, vec![operation], DOING_MS);
             }
-            (2, Some(slot)) => {
-                JobCommand::Skip(SlotOfJob { namespace, job, slot, request_id, reason })
-            }
-            (2, None) => {
-                let slot = Slot(now_ms / EVERY_MS * EVERY_MS + 2 * EVERY_MS);
+            (2, open) => {
+                let slot = open.unwrap_or(Slot(now_ms / EVERY_MS * EVERY_MS + 2 * EVERY_MS));
                 JobCommand::Skip(SlotOfJob { namespace, job, slot, request_id, reason })
             }
             (3..=6, _) => {
