@@ -20,7 +20,7 @@ pub struct GuardReportRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9007199254740991u64))]
     pub token: Option<u64>,
-    /// The highest token that it has accepted.
+    /// The highest token that it has accepted: above the refused one, and only together with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9007199254740991u64))]
     pub highest: Option<u64>,

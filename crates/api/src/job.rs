@@ -471,7 +471,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub ended_at: Option<String>,
-    /// How the last attempt's lease ended, where it was not finished by its own account.
+    /// How the last attempt's lease ended: `finished` by its own account, or taken from it. Absent while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub end: Option<crate::Reason>,

@@ -5,11 +5,11 @@
 mod support;
 
 use serde_json::Value;
-use std::process::Output;
+use std::{fmt::Write as _, fs, path::Path, process::Output};
 use support::{
     load::acquire,
     sereno, stderr, stdout,
-    zones::{Zones, decide},
+    zones::{ZONES, Zones, decide},
 };
 
 fn doctor(zones: &Zones, more: &[&str]) -> Output {
@@ -47,6 +47,7 @@ fn a_log_in_etcd_is_examined_in_use_stopped_and_damaged() {
         assert!(stderr(&output).contains(&format!("there is no log at {mistyped}")), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
     }
+    check_trails(&mut zones);
     (0..3).for_each(|zone| zones.stop_node(zone));
     let stopped = report(&zones, 0);
     assert_eq!(stopped["inUse"], false, "{stopped}");
@@ -70,11 +71,59 @@ fn a_log_in_etcd_is_examined_in_use_stopped_and_damaged() {
     assert!(report(&zones, 1)["findings"].to_string().contains("no head"));
 }
 
+/// Of a node that is stopped while the others go on.
+fn check_trails(zones: &mut Zones) {
+    let folder = zones.dir.join(ZONES[0]);
+    let folder = folder.to_str().unwrap().to_owned();
+    let audit = ["--audit", "--data", &folder, "--output", "json"];
+    let running = doctor(zones, &audit);
+    assert_eq!(running.status.code(), Some(4), "{running:?}");
+    assert!(stderr(&running).contains("stop it first"), "{running:?}");
+
+    zones.stop_node(0);
+    decide(&zones.urls()[1..], "acquire", &acquire("meanwhile", "while-a-is-away"));
+    let of_trail = |output: Output, exit: i32| {
+        assert_eq!(output.status.code(), Some(exit), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let sound = of_trail(doctor(zones, &audit), 0);
+    assert_eq!(sound["audit"]["compared"], true, "{sound}");
+    assert!(sound["audit"]["lines"].as_u64() > Some(0), "{sound}");
+    assert!(sound["findings"].to_string().contains("Other nodes go on"), "{sound}");
+
+    forge(Path::new(&folder));
+    let by_itself = sereno(&["doctor", "--audit", "--data", &folder]);
+    assert_eq!(by_itself.status.code(), Some(0), "{by_itself:?}");
+    let forged = of_trail(doctor(zones, &audit), 1);
+    assert!(forged["findings"].to_string().contains("is not what the log says"), "{forged}");
+}
+
+/// Another owner in each grant, and all hashes made anew: whole by itself.
+fn forge(data: &Path) {
+    let mut files: Vec<_> =
+        fs::read_dir(data.join("audit")).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let mut previous = "0".repeat(64);
+    for file in files {
+        let mut forged = String::new();
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let (body, _) = line.rsplit_once(",\"previous\":").unwrap();
+            let body = body.replace("\"owner\":\"", "\"owner\":\"not-");
+            let body = format!("{body},\"previous\":\"{previous}");
+            previous = blake3::hash(body.as_bytes()).to_hex().to_string();
+            writeln!(forged, "{body}\",\"check\":\"{}\"}}", &previous[..16]).unwrap();
+        }
+        fs::write(&file, forged).unwrap();
+    }
+}
+
 #[test]
 fn what_is_not_there_is_not_damaged() {
     let output = sereno(&["doctor", "--log", "etcd://127.0.0.1:1/sereno"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert!(stderr(&output).contains("could not be examined"), "{output:?}");
-    let output = sereno(&["doctor", "--audit", "--log", "etcd://127.0.0.1:1/sereno"]);
-    assert_eq!(output.status.code(), Some(2), "the trail is in data folders: {output:?}");
+    let audit = ["doctor", "--audit", "--log", "etcd://127.0.0.1:1/sereno", "--data", "/nowhere"];
+    let output = sereno(&audit);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(stderr(&output).contains("/nowhere"), "no trail was named: {output:?}");
 }

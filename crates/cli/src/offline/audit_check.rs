@@ -2,7 +2,7 @@
 
 use super::{
     doctor::Found,
-    replay::{Replay, beginning},
+    replay::{Replay, Source, beginning},
 };
 use sereno_core::{
     entry::{Body, Entry},
@@ -42,6 +42,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    fn of(verdict: Verdict, compared: bool) -> Self {
+        let Verdict { files, lines, gaps, .. } = verdict;
+        Self { files, lines, gaps, compared }
+    }
+
     pub(super) fn text(&self) -> String {
         let compared = match self.compared {
             true => "compared with what the log still holds",
@@ -59,18 +64,13 @@ pub(super) fn files_kept() -> u64 {
 /// An error says why it could not be examined.
 pub(super) fn examine(log: &Log<'_>, files_kept: usize) -> Result<(Seen, Vec<Found>), String> {
     let folder = audit::folder_in(log.data);
-    let verdict = audit::verify(&folder).map_err(|error| error.to_string())?;
-    let mut found = Findings::default();
-    found.by_itself(&verdict, files_kept);
+    let (verdict, mut found) = by_itself(&folder, files_kept)?;
     let mut compared = false;
     if log.in_use {
         found.in_use(&verdict, log.is_elsewhere);
     } else if verdict.findings.is_empty() && log.can_be_replayed {
         compared = true;
-        match compare(log.data, &folder)? {
-            Ok(comparison) => found.compared(&comparison),
-            Err(what) => found.add(true, format!("cannot be compared with the log: {what}")),
-        }
+        found.comparison(compare_own(log.data, &folder)?, KILLED);
     } else if verdict.lines > 0 && log.is_elsewhere {
         let what = "tells of a log that is not in this folder: that is so on a node whose log is in etcd. If this node \
                     kept its log here, it was taken away";
@@ -79,9 +79,45 @@ pub(super) fn examine(log: &Log<'_>, files_kept: usize) -> Result<(Seen, Vec<Fou
         let what = "tells of a log that is not sound: nothing was compared with it";
         found.add(true, what.into());
     }
-    let (files, lines, gaps) = (verdict.files, verdict.lines, verdict.gaps);
-    Ok((Seen { files, lines, gaps, compared }, found.0))
+    Ok((Seen::of(verdict, compared), found.0))
 }
+
+/// The trail of a node that shares its log, which was looked at after the node had stopped; `None`: it is not sound.
+pub(super) fn examine_shared(
+    data: &Path,
+    log: Option<&dyn Source>,
+    files_kept: usize,
+) -> Result<(Seen, Vec<Found>), String> {
+    let folder = audit::folder_in(data);
+    let (verdict, mut found) = by_itself(&folder, files_kept)?;
+    if verdict.lines == 0 {
+        found.add(false, format!("there is none in {}", data.display()));
+    }
+    let is_whole = verdict.findings.is_empty() && verdict.lines > 0;
+    match log {
+        Some(log) if is_whole => {
+            // When snapshots are saved only the trail of the node that saves them is on its disk.
+            let extent = Extent { durable: Position(0), complete: false };
+            found.comparison(compare(log, &folder, extent)?, WENT_ON);
+        }
+        Some(_) => {}
+        None => found.add(false, "not compared with the log, which is not sound".into()),
+    }
+    Ok((Seen::of(verdict, is_whole && log.is_some()), found.0))
+}
+
+fn by_itself(folder: &Path, files_kept: usize) -> Result<(Verdict, Findings), String> {
+    let verdict = audit::verify(folder).map_err(|error| error.to_string())?;
+    let mut found = Findings::default();
+    found.by_itself(&verdict, files_kept);
+    Ok((verdict, found))
+}
+
+/// How the end of a trail can be missing.
+const KILLED: &str =
+    "A service that is killed, or loses its power, can leave that, and its next start writes them";
+const WENT_ON: &str =
+    "Other nodes go on while this one is stopped, and its next start writes what the log still has";
 
 #[derive(Default)]
 struct Findings(Vec<Found>);
@@ -135,7 +171,14 @@ impl Findings {
         self.add(false, why.into());
     }
 
-    fn compared(&mut self, comparison: &Comparison) {
+    /// `unwritten`: how events at the end can be missing without a fault.
+    fn comparison(&mut self, compared: Result<Comparison, String>, unwritten: &str) {
+        let comparison = match compared {
+            Ok(comparison) => comparison,
+            Err(what) => {
+                return self.add(true, format!("cannot be compared with the log: {what}"));
+            }
+        };
         for finding in &comparison.findings {
             self.add(true, finding.to_string());
         }
@@ -143,8 +186,7 @@ impl Findings {
             self.add(
                 false,
                 format!(
-                    "ends at position {}; the last {} events are only in the log. A service that is killed, or loses \
-                     its power, can leave that, and its next start writes them",
+                    "ends at position {}; the last {} events are only in the log. {unwritten}",
                     comparison.recorded, comparison.unwritten
                 ),
             );
@@ -152,21 +194,31 @@ impl Findings {
     }
 }
 
-/// The outer error: the log cannot be read; the inner one: it cannot be replayed.
-fn compare(data: &Path, folder: &Path) -> Result<Result<Comparison, String>, String> {
+/// With the log in the same folder. The outer error: it cannot be read; the inner one: it cannot be replayed.
+fn compare_own(data: &Path, folder: &Path) -> Result<Result<Comparison, String>, String> {
     let log = open_for_examination(data).map_err(|error| error.to_string())?;
     if !log.is_alone() {
         return Err("a service has started meanwhile".into());
     }
-    let begins = match beginning(&log) {
+    match Extent::of(&log) {
+        Ok(extent) => compare(&log, folder, extent),
+        Err(what) => Ok(Err(what)),
+    }
+}
+
+/// Errors as those of [`compare_own`].
+fn compare(
+    log: &dyn Source,
+    folder: &Path,
+    Extent { durable, complete }: Extent,
+) -> Result<Result<Comparison, String>, String> {
+    let begins = match beginning(log) {
         Ok(begins) => begins,
         Err(what) => return Ok(Err(what)),
     };
-    let expected = match expected(&log, begins.head().position) {
-        Ok(expected) => expected,
-        Err(what) => return Ok(Err(what)),
-    };
-    let mut replay = Replay::from(&log, begins);
+    let (log_id, after) = (log.head().log_id, begins.head().position);
+    let expected = Expected { log_id, after, durable, complete };
+    let mut replay = Replay::from(log, begins);
     let comparison =
         audit::compare(folder, expected, replay.by_ref()).map_err(|error| error.to_string())?;
     Ok(match replay.error() {
@@ -175,17 +227,23 @@ fn compare(data: &Path, folder: &Path) -> Result<Result<Comparison, String>, Str
     })
 }
 
-/// How far the trail has to go.
-fn expected(log: &ReadOnlyLog, after: Position) -> Result<Expected, String> {
-    let snapshots = log.snapshots().map_err(|error| error.to_string())?;
-    let durable = match snapshots.as_slice() {
-        [] => Position(0),
-        // The log begins with it: it was restored, so no service has written anything before it was there.
-        [only] if only.position.next() == log.first() => Position(0),
-        [.., newest] => newest.position,
-    };
-    let complete = ends_in_good_order(log)?;
-    Ok(Expected { log_id: log.head().log_id, after, durable, complete })
+/// How far a trail has to go, as [`Expected`] says.
+struct Extent {
+    durable: Position,
+    complete: bool,
+}
+
+impl Extent {
+    fn of(log: &ReadOnlyLog) -> Result<Self, String> {
+        let snapshots = log.snapshots().map_err(|error| error.to_string())?;
+        let durable = match snapshots.as_slice() {
+            [] => Position(0),
+            // The log begins with it: it was restored, so no service has written anything before it was there.
+            [only] if only.position.next() == log.first() => Position(0),
+            [.., newest] => newest.position,
+        };
+        Ok(Self { durable, complete: ends_in_good_order(log)? })
+    }
 }
 
 /// A service that stops in good order resigns, and then writes its trail to the end.

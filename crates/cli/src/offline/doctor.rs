@@ -11,7 +11,8 @@ use clap::Args;
 use sereno_core::State;
 use sereno_log::{
     LogError,
-    sqlite::{Severity, inspect, open_for_examination},
+    etcd::EtcdUrl,
+    sqlite::{FolderLock, Severity, inspect, open_for_examination},
 };
 use std::path::{Path, PathBuf};
 
@@ -32,8 +33,9 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     etcd: EtcdArgs,
     /// Verify the audit trail too: its own chain, that nothing was taken away, and line by line against the log in the same
-    /// folder. The trail of a node whose log is in etcd is in its data folder too; it is verified by itself only.
-    #[arg(long, conflicts_with = "log")]
+    /// folder. With --log: the trail of the node whose data folder --data names, against the log in etcd; that node has
+    /// to be stopped, the others may go on.
+    #[arg(long)]
     audit: bool,
     /// How many files of the audit trail the service keeps: with fewer of them no rotation has removed the oldest.
     #[arg(
@@ -47,6 +49,12 @@ pub(crate) struct DoctorArgs {
     audit_files: u64,
     #[command(flatten)]
     output: Output,
+}
+
+impl DoctorArgs {
+    fn files_kept(&self) -> usize {
+        usize::try_from(self.audit_files).unwrap_or(usize::MAX)
+    }
 }
 
 /// What was found.
@@ -85,12 +93,32 @@ pub(super) struct Found {
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let mut diagnosis = match &args.etcd.log {
-        Some(url) => doctor_etcd::examine(&args.etcd, url)?,
+        Some(url) if args.audit => examine_shared(args, url)?,
+        Some(url) => doctor_etcd::examine(&args.etcd, url)?.0,
         None => examine_folder(args, &folder_or_default(args.data.as_ref()))?,
     };
     diagnosis.sound = !diagnosis.has_damage();
     args.output.answer(&diagnosis, text)?;
     Ok(if diagnosis.sound { 0 } else { exit::FAILED })
+}
+
+/// A log in etcd, and the trail of one of its nodes.
+fn examine_shared(args: &DoctorArgs, url: &EtcdUrl) -> Result<Diagnosis, Failure> {
+    let data = folder_or_default(args.data.as_ref());
+    let unreadable = |what: String| not_examined(&data.display().to_string(), what);
+    exists(&data).map_err(unreadable)?;
+    // Before the log is looked at, so that the trail cannot be ahead of it.
+    let lock = FolderLock::try_take_existing(&data).map_err(|error| cannot_open(&data, &error))?;
+    if lock.is_none() {
+        return Err(unreadable("a node is writing its trail: stop it first".into()));
+    }
+    let (mut diagnosis, log) = doctor_etcd::examine(&args.etcd, url)?;
+    let sound = log.as_ref().filter(|_| !diagnosis.has_damage()).map(|log| log as &dyn Source);
+    let (seen, found) =
+        audit_check::examine_shared(&data, sound, args.files_kept()).map_err(unreadable)?;
+    diagnosis.audit = Some(seen);
+    diagnosis.findings.extend(found);
+    Ok(diagnosis)
 }
 
 fn examine_folder(args: &DoctorArgs, data: &Path) -> Result<Diagnosis, Failure> {
@@ -111,8 +139,7 @@ fn examine_folder(args: &DoctorArgs, data: &Path) -> Result<Diagnosis, Failure> 
             can_be_replayed: diagnosis.position > 0 && !is_broken,
             is_elsewhere: diagnosis.log_id.is_none() && !is_broken,
         };
-        let files_kept = usize::try_from(args.audit_files).unwrap_or(usize::MAX);
-        let (seen, found) = audit_check::examine(&log, files_kept).map_err(unreadable)?;
+        let (seen, found) = audit_check::examine(&log, args.files_kept()).map_err(unreadable)?;
         diagnosis.audit = Some(seen);
         diagnosis.findings.extend(found);
     }
@@ -223,14 +250,19 @@ fn replay(log: &dyn Source, begins: State) -> Result<(), String> {
     Ok(())
 }
 
+fn entries(Diagnosis { entries, first, position, .. }: &Diagnosis) -> String {
+    match entries {
+        0 => format!("no entries after the snapshot at {position}"),
+        _ => format!("entries {first} to {position} ({entries} of them)"),
+    }
+}
+
 fn text(diagnosis: &Diagnosis) -> String {
     let mut lines = vec![match &diagnosis.log_id {
         Some(log_id) => format!(
-            "{}: log {log_id}, entries {} to {} ({} of them), {}; {} entries applied anew",
+            "{}: log {log_id}, {}, {}; {} entries applied anew",
             diagnosis.place(),
-            diagnosis.first,
-            diagnosis.position,
-            diagnosis.entries,
+            entries(diagnosis),
             snapshots(&diagnosis.snapshots),
             diagnosis.replayed,
         ),

@@ -18,8 +18,11 @@ const LOOKS: usize = 3;
 /// Findings about entries beyond this many are not told.
 const FINDINGS_MAX: usize = 100;
 
-/// All that `doctor` says of the log at this address.
-pub(super) fn examine(args: &EtcdArgs, url: &EtcdUrl) -> Result<Diagnosis, Failure> {
+/// All that `doctor` says of the log at this address, and the log as it was then, if it can be read.
+pub(super) fn examine(
+    args: &EtcdArgs,
+    url: &EtcdUrl,
+) -> Result<(Diagnosis, Option<Examined>), Failure> {
     let failed = |error: LogError| not_examined(&url.to_string(), error);
     let mut looks = 1;
     loop {
@@ -28,7 +31,7 @@ pub(super) fn examine(args: &EtcdArgs, url: &EtcdUrl) -> Result<Diagnosis, Failu
             Ok(log) => log,
             Err(LogError::Damaged(what)) => {
                 diagnosis.found(true, "etcd", what);
-                return Ok(diagnosis);
+                return Ok((diagnosis, None));
             }
             Err(error) => return Err(failed(error)),
         };
@@ -39,7 +42,7 @@ pub(super) fn examine(args: &EtcdArgs, url: &EtcdUrl) -> Result<Diagnosis, Failu
         }
         let may_be_stale = diagnosis.has_damage() && looks < LOOKS;
         if !may_be_stale || !log.has_moved().map_err(failed)? {
-            return Ok(diagnosis);
+            return Ok((diagnosis, Some(log)));
         }
         looks += 1;
     }

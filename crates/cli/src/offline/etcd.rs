@@ -1,7 +1,7 @@
 //! A log in etcd, for commands that work on a log without a service.
 
 use super::replay::Source;
-use crate::failure::Failure;
+use crate::{exit, failure::Failure};
 use clap::Args;
 use sereno_core::{State, entry::Head, ids::Position};
 use sereno_log::{
@@ -68,14 +68,13 @@ impl EtcdArgs {
     pub(super) fn state_at_head(&self, url: &EtcdUrl) -> Result<State, Failure> {
         let options = self.options()?;
         on_runtime(async {
-            let log = etcd::open(url, options).await.map_err(|error| error.to_string())?;
-            let head = log.head().await.map_err(|error| error.to_string())?;
+            let log = etcd::open(url, options).await.map_err(failed)?;
+            let head = log.head().await.map_err(failed)?;
             if head.position.0 == 0 {
-                return Err(format!("there is no log at {url}"));
+                return Err(Failure::new(format!("there is no log at {url}")));
             }
-            let failed = |error: replay::ReplayError| error.to_string();
-            let (state, _) = replay::last_snapshot(&log).await.map_err(failed)?;
-            replay::to(&log, state, head, |_, _, _| {}).await.map_err(failed)
+            let (state, _) = replay::last_snapshot(&log).await.map_err(not_replayed)?;
+            replay::to(&log, state, head, |_, _, _| {}).await.map_err(not_replayed)
         })
     }
 
@@ -97,7 +96,7 @@ impl EtcdArgs {
         let options = self.options()?;
         on_runtime(async {
             let created = etcd::create_from_snapshot(url, options, snapshot).await;
-            created.map_err(|error| error.to_string())
+            created.map_err(failed)
         })
     }
 }
@@ -151,6 +150,21 @@ fn runtime() -> Result<Runtime, Failure> {
     built.map_err(|error| Failure::io("starting the runtime", &error))
 }
 
-fn on_runtime<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, Failure> {
-    runtime()?.block_on(work).map_err(Failure::new)
+fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    runtime()?.block_on(work)
+}
+
+fn failed(error: LogError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        LogError::Unreachable(_) => failure.exit(exit::UNREACHABLE),
+        _ => failure,
+    }
+}
+
+fn not_replayed(error: replay::ReplayError) -> Failure {
+    match error {
+        replay::ReplayError::Log(error) => failed(error),
+        other => Failure::new(other.to_string()),
+    }
 }

@@ -43,6 +43,9 @@ pub(crate) struct RestoreArgs {
     output: Output,
 }
 
+/// Far above any lease that a namespace can allow.
+const PAUSE_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// What was made.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,6 +86,10 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     let previous = backup.log_id();
     let pause_ms = match (args.no_pause, args.pause) {
         (true, _) => 0,
+        (false, Some(pause)) if pause > PAUSE_MAX => {
+            let what = "--pause: must be at most 24h: no lease can last so long without a renewal";
+            return Err(Failure::usage(what));
+        }
         (false, Some(pause)) => u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
         (false, None) => backup.restore_pause_ms(),
     };

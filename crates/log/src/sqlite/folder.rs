@@ -64,7 +64,10 @@ impl FolderLock {
     }
 
     /// Takes the lock where it is free; makes no file and needs to write none. `None`: somebody has it.
-    pub(super) fn try_take_existing(dir: &Path) -> Result<Option<Self>, LogError> {
+    ///
+    /// # Errors
+    /// [`LogError::Refused`] where there is no data folder; [`LogError::Storage`] if it cannot be opened.
+    pub fn try_take_existing(dir: &Path) -> Result<Option<Self>, LogError> {
         let path = dir.join(LOCK_FILE);
         let doing = format!("opening {}", path.display());
         let file = match File::open(&path) {

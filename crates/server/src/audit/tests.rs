@@ -443,6 +443,21 @@ async fn a_damaged_line_is_never_given_out() {
 }
 
 #[tokio::test]
+async fn a_trail_that_is_deleted_under_the_process_stops_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let on_failure = Box::new(|why| tell.send(why).unwrap());
+    let audit = Audit::open(config(folder.path()), on_failure).unwrap();
+    audit.begin(LOG, Position(0));
+    audit.applied(&Arc::new(batch(1, vec![granted("ana", 1)])));
+    assert!(!audit.read(0, 10).await.unwrap().is_empty());
+    fs::remove_dir_all(folder.path()).unwrap();
+    audit.applied(&Arc::new(batch(2, vec![granted("ben", 2)])));
+    let why = told.await.unwrap();
+    assert!(why.contains("deleted while it was written"), "{why}");
+}
+
+#[tokio::test]
 async fn its_files_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let parent = tempfile::tempdir().unwrap();

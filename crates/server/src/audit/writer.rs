@@ -11,6 +11,7 @@ use sereno_node::events::EventBatch;
 use std::{
     fs::File,
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -223,6 +224,10 @@ impl Writer {
 
     fn write_out(&mut self) -> io::Result<()> {
         if let (Some(file), false) = (&mut self.file, self.buffer.is_empty()) {
+            // Written to all the same, it would be lost with the process, without a word.
+            if file.metadata()?.nlink() == 0 {
+                return Err(io::Error::other("its file was deleted while it was written"));
+            }
             file.write_all(&self.buffer)?;
             self.file_bytes += self.buffer.len() as u64;
             self.buffer.clear();

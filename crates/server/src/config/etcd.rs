@@ -62,7 +62,29 @@ impl EtcdConfig {
         if self.history < Duration::from_secs(1) {
             return invalid("--etcd-history", "must be at least 1s");
         }
+        if self.quota < 1 << 20 {
+            return invalid("--etcd-quota", "must be at least 1MiB: it is etcd's own, in bytes");
+        }
         Ok(())
+    }
+
+    /// # Errors
+    /// The first option that only a log in etcd has a use for.
+    pub fn check_unused(&self) -> Result<(), ConfigError> {
+        let given = [
+            ("--etcd-user", self.user.is_some()),
+            ("--etcd-password-file", self.password_file.is_some()),
+            ("--etcd-ca", self.ca.is_some()),
+            ("--etcd-cert", self.cert.is_some()),
+            ("--etcd-key", self.key.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => {
+                let rule = "is for a log in etcd, and --log does not name one".into();
+                Err(ConfigError::Invalid { option, rule })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Reads the files.
@@ -138,7 +160,7 @@ mod tests {
             key: file("key"),
             compact: false,
             history: Duration::from_secs(7),
-            quota: 1,
+            quota: 1 << 30,
         };
         let options = config.options().unwrap();
         let user = options.user.unwrap();
@@ -171,6 +193,7 @@ mod tests {
             (EtcdConfig { ca: file("empty"), ..none() }, "--etcd-ca: has no certificate in it"),
             (EtcdConfig { ca: file("missing"), ..none() }, "--etcd-ca"),
             (EtcdConfig { user, password_file: file("missing"), ..none() }, "--etcd-password-file"),
+            (EtcdConfig { quota: 1, ..none() }, "--etcd-quota"),
             (EtcdConfig { history: Duration::from_millis(999), ..none() }, "--etcd-history"),
         ] {
             let error = config.options().expect_err(says).to_string();

@@ -180,8 +180,19 @@ impl Config {
                 "must have 1 to 64 bytes and no control characters".into(),
             );
         }
-        if let LogEngine::Etcd(_) = self.log {
-            self.check_cluster()?;
+        match self.log {
+            LogEngine::Etcd(_) => self.check_cluster()?,
+            LogEngine::Memory | LogEngine::Sqlite => self.etcd.check_unused()?,
+        }
+        let is_name = |name: &String| {
+            let in_names = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+            !name.is_empty() && name.chars().all(in_names)
+        };
+        if let Some(other) = self.allowed_hosts.iter().find(|name| !is_name(name)) {
+            return invalid(
+                "--allow-host",
+                format!("{other:?} is no host's name: give it without scheme and port"),
+            );
         }
         if self.snapshot_every < Duration::from_secs(1) {
             return invalid("--snapshot-every", "must be at least 1s".into());
@@ -322,8 +333,11 @@ mod tests {
     #[test]
     fn absurd_sizes_are_refused_by_name() {
         let base = Config::default();
+        let for_etcd = EtcdConfig { password_file: Some("p".into()), ..EtcdConfig::default() };
         for (config, option) in [
             (Config { node_id: String::new(), ..base.clone() }, "--node-id"),
+            (Config { etcd: for_etcd, ..base.clone() }, "--etcd-password-file"),
+            (Config { allowed_hosts: vec!["http://a".into()], ..base.clone() }, "--allow-host"),
             (Config { snapshot_every: Duration::ZERO, ..base.clone() }, "--snapshot-every"),
             (Config { snapshot_bytes: 1, ..base.clone() }, "--snapshot-bytes"),
             (Config { level_max: 0, ..base.clone() }, "--level-max"),

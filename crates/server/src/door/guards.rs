@@ -19,6 +19,7 @@ use axum::extract::State;
 use sereno_api::{GuardReportRequest, GuardReported};
 use sereno_core::{
     command::{Family, Operation, ReportGuard},
+    ids::Token,
     names::{NamespaceName, ResourceName},
     outcome::Done,
 };
@@ -55,16 +56,32 @@ pub(super) async fn report(
 
 fn to_report(door: &Door, request: &GuardReportRequest) -> Result<ReportGuard, Refused> {
     let (namespace, family, resource) = parts(door, &request.fence_key)?;
-    let token = |field, token: Option<u64>| token.map(|t| fields::token(field, t)).transpose();
+    let (token, highest) = tokens(request)?;
     Ok(ReportGuard {
         namespace,
         family,
         resource,
         guard: fields::person("guard", &request.guard)?,
-        token: token("token", request.token)?,
-        highest: token("highest", request.highest)?,
+        token,
+        highest,
         request_id: fields::request_id(&request.request_id)?,
     })
+}
+
+/// What no guard can have seen is no report: it would count as a zombie's write that never was.
+fn tokens(request: &GuardReportRequest) -> Result<(Option<Token>, Option<Token>), Refused> {
+    let rule = match (request.token, request.highest) {
+        (None, Some(_)) => Some("is only told together with token, the one that was refused"),
+        (Some(token), Some(highest)) if highest <= token => {
+            Some("must be above token: a guard refuses lower tokens only")
+        }
+        _ => None,
+    };
+    if let Some(rule) = rule {
+        return Err(Refused::invalid("highest", rule));
+    }
+    let token = |field, token: Option<u64>| token.map(|t| fields::token(field, t)).transpose();
+    Ok((token("token", request.token)?, token("highest", request.highest)?))
 }
 
 /// `namespace/family/name`

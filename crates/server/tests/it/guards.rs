@@ -39,5 +39,18 @@ async fn a_report_is_counted_audited_and_proves_the_namespace() {
         let body = with_id(json!({"fenceKey": wrong, "guard": "ledger"}));
         bench.post("/v1/guards/report", body).await.problem(ErrorCode::InvalidArgument);
     }
+    // What no guard can have seen is not counted.
+    let (held, older) = (granted.fencing_token, older);
+    for (impossible, rule) in [
+        (json!({"token": held, "highest": older}), "highest must be above token"),
+        (json!({"token": held, "highest": held}), "highest must be above token"),
+        (json!({"highest": held}), "highest is only told together with token"),
+    ] {
+        let problem = bench.post("/v1/guards/report", report(impossible)).await;
+        let problem = problem.problem(ErrorCode::InvalidArgument);
+        assert!(problem.detail.contains(rule), "{}", problem.detail);
+    }
+    let metrics = bench.get("/metrics").await.body;
+    assert!(metrics.as_str().unwrap().contains(counted));
     bench.stop().await;
 }
