@@ -60,6 +60,9 @@ pub(super) async fn get_election(
     let election = name_of(ELECTIONS, "election", uri.path())?;
     let namespace = door.namespace_of(&params)?;
     match params.get("observe") {
+        None | Some("false") if params.get("from").is_some() => {
+            return Err(Refused::invalid("from", "is only for observe=true"));
+        }
         None | Some("false") => {}
         Some("true") => {
             return observe::observe(door, timeout, &params, &headers, namespace, election).await;
