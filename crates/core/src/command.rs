@@ -5,11 +5,17 @@
 mod election;
 mod hold;
 mod job;
+mod quota;
 
 pub use election::{Campaign, ElectionCommand, Handoff, Proclaim};
 pub use hold::{BeginHold, Hold, HoldCommand, HoldRef, PutHoldPolicy, ReleaseHold, RenewHold};
 pub use job::{
     ClaimRun, FinishRun, JobCommand, JobDefinition, Missed, PauseJob, PutJob, RunResult, SlotOfJob,
+};
+pub use quota::{
+    Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry, PutLimit,
+    QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage, ReservationRef, Reserve, Resize, ReturnUse,
+    Settle, Settlement,
 };
 
 use crate::{
@@ -31,7 +37,7 @@ pub struct Command {
     pub operation: Operation,
 }
 
-/// The kinds of commands. The last four came with level 3.
+/// The kinds of commands. Those about elections, holds, jobs and guards came with level 3, quotas with level 4.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 #[allow(clippy::large_enum_variant)] // Acquire is the common one: a box would cost it an allocation.
 pub enum Operation {
@@ -70,6 +76,8 @@ pub enum Operation {
     Job(JobCommand),
     /// By a fence guard: it checks tokens, or it refused a write.
     ReportGuard(ReportGuard),
+    /// About a quota.
+    Quota(QuotaCommand),
 }
 
 /// A family of names. Families do not see each other's names or request ids.
@@ -85,6 +93,8 @@ pub enum Family {
     Job,
     /// Holds.
     Hold,
+    /// Quotas and their reservations.
+    Quota,
 }
 
 impl Family {
@@ -96,6 +106,7 @@ impl Family {
             Self::Election => "election",
             Self::Job => "job",
             Self::Hold => "hold",
+            Self::Quota => "quota",
         }
     }
 }
@@ -266,6 +277,9 @@ impl Operation {
     /// The level that it belongs to: below it no leader appends it, for older nodes could not read it.
     pub fn level(&self) -> u32 {
         match self {
+            Self::Quota(_) => 4,
+            Self::Abandon(Abandon { family: Family::Quota, .. }) => 4,
+            Self::ReportGuard(ReportGuard { family: Family::Quota, .. }) => 4,
             Self::Abandon(op) if !matches!(op.family, Family::Lock | Family::Admin) => 3,
             Self::Election(_) | Self::Hold(_) | Self::Job(_) | Self::ReportGuard(_) => 3,
             _ => 1,
@@ -287,6 +301,7 @@ impl Operation {
             Self::Hold(op) => Some(op.namespace()),
             Self::Job(op) => Some(op.namespace()),
             Self::ReportGuard(op) => Some(&op.namespace),
+            Self::Quota(op) => Some(op.namespace()),
             Self::EndDeserted(_)
             | Self::SetTokenFloor(_)
             | Self::RaiseLevel { .. }

@@ -1,5 +1,9 @@
 //! Events: what changed, for watchers, the audit trail and metrics. Made by `apply` on every node alike.
 
+mod quota;
+
+pub use quota::{LayerChange, LedgerLine, QuotaChange, QuotaEvent};
+
 use crate::{
     command::Family,
     ids::{Revision, Slot, Token},
@@ -141,4 +145,6 @@ pub enum EventKind {
         /// The highest that it had accepted.
         highest: Option<Token>,
     },
+    /// The books of quotas, or their rules, have changed.
+    Quota(Box<QuotaEvent>),
 }

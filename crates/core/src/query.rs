@@ -1,5 +1,12 @@
 //! Reads: what can be asked of a state, and the answers. They change nothing and are no commands.
 
+mod quota;
+
+pub use quota::{
+    AccountView, Explanation, ListNodes, ListReservations, NodeView, RefusalView, ReportView,
+    ReservationPage, ReservationView,
+};
+
 use crate::{
     command::JobDefinition,
     ids::{ObjectId, Slot, Token},

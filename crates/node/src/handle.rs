@@ -378,7 +378,7 @@ impl Drop for Listening<'_> {
 /// The claim that a reply grants.
 pub(crate) fn granted_claim(reply: &Reply) -> Option<ObjectId> {
     match reply {
-        Reply::Decided(Outcome { result: Ok(done), .. }) => done.grant().map(|grant| grant.claim),
+        Reply::Decided(Outcome { result: Ok(done), .. }) => done.held_by(),
         _ => None,
     }
 }

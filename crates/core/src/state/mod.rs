@@ -15,6 +15,7 @@ mod job;
 mod lifecycle;
 mod lock;
 mod memory;
+mod quota;
 mod read;
 mod request;
 mod run;
@@ -35,12 +36,13 @@ use crate::{
 use borsh::{BorshDeserialize, BorshSerialize};
 use claim::{Claim, Delay, Namespace};
 use memory::ReplyMemory;
+use quota::Quotas;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use snapshot::SnapshotError;
 
 /// The highest level whose rules this version knows. What each level changed stands in `docs/levels.md`.
-pub const LEVEL_MAX: u32 = 3;
+pub const LEVEL_MAX: u32 = 4;
 
 /// The namespace `default` always exists and is the first.
 const DEFAULT_NAMESPACE: u32 = 0;
@@ -66,7 +68,8 @@ pub struct State {
     namespace_index: BTreeMap<NamespaceName, u32>,
     claims: BTreeMap<ObjectId, Box<Claim>>,
     delays: BTreeMap<ObjectId, Delay>,
-    /// Every claim and every lock delay, by deadline.
+    quotas: Quotas,
+    /// Every claim, lock delay and reservation, by deadline; none in quarantine.
     deadlines: BTreeSet<(ClusterTime, ObjectId)>,
     memory: ReplyMemory,
 
@@ -200,6 +203,7 @@ impl State {
             namespaces: vec![Namespace::new(name, Policy::default())],
             claims: BTreeMap::new(),
             delays: BTreeMap::new(),
+            quotas: Quotas::default(),
             deadlines: BTreeSet::new(),
             memory: ReplyMemory::default(),
             applied: Applied::default(),
@@ -297,7 +301,7 @@ impl State {
         }
         self.forget_last_token();
         if planted::has(Planted::MemoryForgottenAtTakeover) {
-            while let Some(namespace) = self.memory.forget_one(ClusterTime(u64::MAX)) {
+            while let Some((namespace, _)) = self.memory.forget_one(ClusterTime(u64::MAX)) {
                 self.namespaces[namespace as usize].records -= 1;
             }
         }
@@ -313,14 +317,17 @@ impl State {
                 _ => break,
             }
         }
+        self.look_at_all();
     }
 
     fn forget(&mut self) {
         for _ in 0..limits::FORGET_RECORDS_MAX {
-            let Some(namespace) = self.memory.forget_one(self.time) else { break };
+            let Some((namespace, request)) = self.memory.forget_one(self.time) else { break };
+            self.quotas.forget_answer(request);
             let records = &mut self.namespaces[namespace as usize].records;
             *records = records.checked_sub(1).expect("no more is forgotten than remembered");
         }
+        self.forget_late();
     }
 
     fn execute(&mut self, command: &Command) {
@@ -353,8 +360,10 @@ impl State {
                 Operation::Hold(op) => self.hold(caller, op),
                 Operation::Job(op) => self.job(caller, op),
                 Operation::ReportGuard(op) => self.report_guard(caller, op),
+                Operation::Quota(op) => self.quota(caller, op),
             }
         };
+        self.look_if_changed();
         self.applied.outcomes.push(outcome);
     }
 
@@ -478,8 +487,11 @@ impl State {
         self.trim_held
     }
 
-    /// When the next object is due.
+    /// When the next object is due; now, if those who wait for quota have to be looked at once more.
     pub fn next_deadline(&self) -> Option<ClusterTime> {
+        if self.quotas.is_look_pending {
+            return Some(self.time);
+        }
         self.deadlines.first().map(|&(deadline, _)| deadline)
     }
 

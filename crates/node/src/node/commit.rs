@@ -124,8 +124,8 @@ impl Node {
                 self.calls.begin_grace(waiting.claim, time);
             }
             (Ok(done), call) => {
-                if let Some(grant) = done.grant() {
-                    self.granted_again(grant.claim, call.is_some());
+                if let Some(claim) = done.held_by() {
+                    self.granted_again(claim, call.is_some());
                 }
             }
             _ => {}
@@ -150,7 +150,7 @@ impl Node {
 
     pub(super) fn settle(&mut self, claim: ObjectId, outcome: &Outcome, out: &mut Vec<Output>) {
         let calls = self.calls.settle(claim);
-        if outcome.result.as_ref().is_ok_and(|done| done.grant().is_some()) {
+        if outcome.result.as_ref().is_ok_and(|done| done.held_by().is_some()) {
             match calls.len() {
                 0 => self.calls.begin_grace(claim, self.state.time()),
                 answers => self.calls.offer(claim, answers, self.state.time()),

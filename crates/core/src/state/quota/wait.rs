@@ -1,0 +1,409 @@
+//! Waiting for quota: who goes next, and what is kept for whom.
+//!
+//! Those who wait for the same nodes stand in one *lane*. An order over the heads of all lanes says who is in front:
+//!
+//! 1. who has waited longer than the quota's patience, the oldest first;
+//! 2. then the tenant with the smallest share: use / weight of the exhausted node's child on the way, the largest
+//!    where several nodes are exhausted;
+//! 3. then the tenant whose best waiter is the oldest; inside a tenant by priority, then by age.
+//!
+//! From the front on each is tried. Who does not pass blocks the nodes at which it is short for all behind it; one
+//! who has waited too long has kept for it what it can take of the other nodes too, so that what comes free adds up.
+//! An ask that lies under a guarantee does not raise what the node above claims, so nothing there blocks it: that is
+//! how guarantees go first, and are never lent beyond recall.
+
+use super::{Phase, Reservation, Space, State};
+use crate::{
+    event::QuotaChange,
+    ids::ObjectId,
+    limits,
+    names::Owner,
+    outcome::{Code, Detail, Refusal, WaitEnd, Waiting},
+    quota::{Asked, Kept, Place, Trial},
+    state::{Settled, memory::Fate},
+};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::{BTreeMap, BTreeSet},
+};
+
+/// Which nodes a lane is about. Who wants several has a lane alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LaneKey {
+    pub(super) places: Vec<Place>,
+    alone: ObjectId,
+}
+
+/// Those who wait for the same nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    by_age: BTreeSet<ObjectId>,
+    by_rank: BTreeSet<(Reverse<u8>, ObjectId)>,
+    by_amount: BTreeSet<(u64, ObjectId)>,
+}
+
+impl Lane {
+    pub(super) fn len(&self) -> usize {
+        self.by_age.len()
+    }
+}
+
+/// The first of a lane, and where it stands among those of others.
+struct Head {
+    id: ObjectId,
+    asks: Vec<Asked>,
+    trial: Trial,
+    has_waited_too_long: bool,
+    priority: Reverse<u8>,
+    share: Share,
+}
+
+/// Use over weight of a tenant, or of what is used directly at the exhausted node, with a weight of 1.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    used: u64,
+    weight: u64,
+    tenant: Option<Place>,
+}
+
+impl Share {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (one, two) = (self.weight.max(1), other.weight.max(1));
+        (u128::from(self.used) * u128::from(two)).cmp(&(u128::from(other.used) * u128::from(one)))
+    }
+}
+
+/// What a look at all who wait comes to.
+struct Survey {
+    /// Who can be granted now.
+    next: Option<ObjectId>,
+    kept: Kept,
+}
+
+fn key_of(id: ObjectId, items: &[Asked]) -> LaneKey {
+    let mut places: Vec<_> = items.iter().map(|item| item.place).collect();
+    places.sort_unstable();
+    let alone = if places.len() > 1 { id } else { ObjectId(0) };
+    LaneKey { places, alone }
+}
+
+impl State {
+    /// Puts a new reservation into its lane.
+    pub(super) fn enqueue_reservation(&mut self, id: ObjectId, reservation: Reservation) {
+        assert!(reservation.phase == Phase::Waiting, "only who waits is queued");
+        self.join_lane(id, &reservation);
+        self.count_reservation(&reservation, id);
+        self.deadlines.insert((reservation.deadline, id));
+        let caller = reservation.caller.clone();
+        self.queue_event(&caller, &reservation, crate::event::EventKind::Queued);
+        self.quotas.reservations.insert(id, Box::new(reservation));
+    }
+
+    pub(super) fn join_lane(&mut self, id: ObjectId, reservation: &Reservation) {
+        let of = &mut self.namespaces[reservation.namespace as usize];
+        let lane = of.quotas.lanes.entry(key_of(id, &reservation.items)).or_default();
+        lane.by_age.insert(id);
+        lane.by_rank.insert((Reverse(reservation.priority), id));
+        lane.by_amount.insert((reservation.items[0].amount, id));
+        of.waiters += 1;
+        self.quotas.waited_for.insert(reservation.namespace);
+        self.quotas.changed = Some(reservation.namespace);
+    }
+
+    fn leave_lane(&mut self, id: ObjectId, reservation: &Reservation) {
+        let of = &mut self.namespaces[reservation.namespace as usize];
+        of.waiters -= 1;
+        let key = key_of(id, &reservation.items);
+        let lane = of.quotas.lanes.get_mut(&key).expect("who waits stands in a lane");
+        assert!(lane.by_age.remove(&id), "who waits stands in its lane");
+        lane.by_rank.remove(&(Reverse(reservation.priority), id));
+        lane.by_amount.remove(&(reservation.items[0].amount, id));
+        if lane.by_age.is_empty() {
+            of.quotas.lanes.remove(&key);
+        }
+        if of.quotas.lanes.is_empty() {
+            self.quotas.waited_for.remove(&reservation.namespace);
+        }
+        self.quotas.changed = Some(reservation.namespace);
+    }
+
+    /// What a waiting reservation is told now. Its place is that by age, among those who want the same nodes.
+    pub(in crate::state) fn waiting_reservation(&self, id: ObjectId) -> Waiting {
+        let reservation = self.reservation(id);
+        let lane = &self.space(reservation.namespace).lanes[&key_of(id, &reservation.items)];
+        let place = lane.by_age.range(..=id).count() as u64;
+        let wait_expires_in_ms = self.time.until(reservation.deadline);
+        Waiting { claim: id, place, wait_expires_in_ms }
+    }
+
+    /// Ends a wait without a grant. `None`: by the caller's Abandon.
+    pub(in crate::state) fn end_quota_wait(&mut self, id: ObjectId, why: Option<WaitEnd>) {
+        let reservation = self.quotas.reservations.remove(&id).expect("a wait ends once");
+        assert!(reservation.phase == Phase::Waiting, "what holds does not wait");
+        assert!(self.deadlines.remove(&(reservation.deadline, id)), "every wait has its deadline");
+        self.leave_lane(id, &reservation);
+        self.uncount_reservation(&reservation);
+        let waited_ms = reservation.created_at.until(self.time);
+        let kind = crate::event::EventKind::WaitEnded { why, waited_ms };
+        let caller = reservation.caller.clone();
+        self.queue_event(&caller, &reservation, kind);
+        let (fate, refusal) = match why {
+            Some(why) => {
+                let refusal = Refusal::new(Code::WaitTimeout).with(Detail::Wait(why));
+                (Fate::WaitEnded(why), refusal)
+            }
+            None => (Fate::Refused(Code::Abandoned), Refusal::new(Code::Abandoned)),
+        };
+        self.end_quota_request(&reservation, fate);
+        let outcome = self.decided(None, Err(refusal));
+        self.applied.settled.push(Settled { claim: id, outcome });
+    }
+
+    /// Looks at those who wait in this namespace, if anything has changed there since the last look.
+    pub(in crate::state) fn look_if_changed(&mut self) {
+        if let Some(namespace) = self.quotas.changed.take() {
+            self.look(namespace);
+            self.quotas.changed = None;
+        }
+    }
+
+    /// Looks at all who wait: at the beginning of an entry, when what was due has been swept and time has passed.
+    pub(in crate::state) fn look_at_all(&mut self) {
+        self.quotas.changed = None;
+        self.quotas.is_look_pending = false;
+        for namespace in self.quotas.waited_for.clone() {
+            self.look(namespace);
+        }
+        self.quotas.changed = None;
+    }
+
+    fn look(&mut self, namespace: u32) {
+        if self.space(namespace).lanes.is_empty() || self.paused_until > self.time {
+            return;
+        }
+        for _ in 0..limits::QUOTA_GRANTS_MAX {
+            let Some(id) = self.survey(namespace, true).next else { return };
+            self.grant_waiting(id);
+        }
+        self.quotas.is_look_pending = true;
+    }
+
+    /// Who can be granted now: nobody, once all have been looked at.
+    pub(super) fn next_waiting(&self, namespace: u32) -> Option<ObjectId> {
+        self.survey(namespace, true).next
+    }
+
+    fn grant_waiting(&mut self, id: ObjectId) {
+        let reservation = self.quotas.reservations.remove(&id).expect("who is next waits");
+        assert!(self.deadlines.remove(&(reservation.deadline, id)), "every wait has its deadline");
+        self.leave_lane(id, &reservation);
+        self.grant_reservation(id, reservation, true);
+        let outcome = self.decided(None, Ok(self.granted_reservation(id)));
+        self.applied.settled.push(Settled { claim: id, outcome });
+    }
+
+    /// What is kept for those who wait, from whoever comes now.
+    pub(super) fn kept(&self, namespace: u32) -> Kept {
+        match self.space(namespace).lanes.is_empty() {
+            true => Kept::default(),
+            false => self.survey(namespace, false).kept,
+        }
+    }
+
+    /// Goes through those who wait in order, to the first who passes (`to_grant`), or through all of them, as if
+    /// those who pass had been granted.
+    fn survey(&self, namespace: u32, to_grant: bool) -> Survey {
+        let space = self.space(namespace);
+        let mut kept = Kept::default();
+        for (key, head) in self.heads(namespace) {
+            if head.trial.passes(&space.trees, &kept) {
+                if to_grant {
+                    return Survey { next: Some(head.id), kept };
+                }
+                head.asks.iter().for_each(|ask| kept.ask(&space.trees, ask));
+                continue;
+            }
+            let short: Vec<_> = head.trial.short(&space.trees, &kept).map(|row| row.place).collect();
+            short.into_iter().for_each(|place| kept.all(&space.trees, place));
+            if head.has_waited_too_long {
+                head.asks.iter().for_each(|ask| kept.ask(&space.trees, ask));
+            }
+            if to_grant && let Some(id) = self.smaller(space, key, &head, &kept) {
+                return Survey { next: Some(id), kept };
+            }
+        }
+        Survey { next: None, kept }
+    }
+
+    /// Somebody behind the head of a lane who passes all the same, for a guarantee holds the smaller ask.
+    fn smaller(
+        &self,
+        space: &Space,
+        key: &LaneKey,
+        head: &Head,
+        kept: &Kept,
+    ) -> Option<ObjectId> {
+        let lane = &space.lanes[key];
+        let passes = |&id: &ObjectId| {
+            let of = self.reservation(id);
+            id != head.id
+                && self.is_eligible(space, of, &Trial::of(&space.trees, &of.items))
+                && Trial::of(&space.trees, &of.items).passes(&space.trees, kept)
+        };
+        // If the smallest does not pass, none does.
+        let smallest = lane.by_amount.iter().map(|(_, id)| *id).find(|id| *id != head.id)?;
+        if !Trial::of(&space.trees, &self.reservation(smallest).items).passes(&space.trees, kept) {
+            return None;
+        }
+        let in_order: Vec<_> = self.in_order(space, key, lane).collect();
+        in_order.into_iter().find(|id| passes(id))
+    }
+
+    /// The first of each lane, in order.
+    fn heads(&self, namespace: u32) -> impl Iterator<Item = (&LaneKey, Head)> {
+        let space = self.space(namespace);
+        let mut heads: Vec<_> =
+            space.lanes.iter().filter_map(|(key, lane)| self.first_of(space, key, lane)).collect();
+        let none = Kept::default();
+        let short = |(_, head): &(_, Head)| {
+            head.trial.short(&space.trees, &none).map(|row| row.place).collect::<Vec<_>>()
+        };
+        let exhausted: BTreeSet<Place> = heads.iter().flat_map(short).collect();
+        let mut best: BTreeMap<Place, (Reverse<u8>, ObjectId)> = BTreeMap::new();
+        for (_, head) in heads.iter_mut().filter(|(_, head)| !head.has_waited_too_long) {
+            head.share = space.share(&head.trial, &exhausted);
+            if let Some(tenant) = head.share.tenant {
+                let own = (head.priority, head.id);
+                let best = best.entry(tenant).or_insert(own);
+                *best = own.min(*best);
+            }
+        }
+        let rank = |head: &Head| {
+            let best = head.share.tenant.map(|tenant| best[&tenant].1);
+            (best.unwrap_or(head.id), head.share.tenant, head.priority, head.id)
+        };
+        heads.sort_by(|(_, one), (_, two)| {
+            match (one.has_waited_too_long, two.has_waited_too_long) {
+                (true, true) => one.id.cmp(&two.id),
+                (true, false) => Ordering::Less,
+                (false, true) => Ordering::Greater,
+                (false, false) => {
+                    one.share.cmp(&two.share).then_with(|| rank(one).cmp(&rank(two)))
+                }
+            }
+        });
+        heads.into_iter()
+    }
+
+    fn first_of<'a>(
+        &self,
+        space: &Space,
+        key: &'a LaneKey,
+        lane: &Lane,
+    ) -> Option<(&'a LaneKey, Head)> {
+        for id in self.in_order(space, key, lane) {
+            let of = self.reservation(id);
+            let trial = Trial::of(&space.trees, &of.items);
+            if !self.is_eligible(space, of, &trial) {
+                continue;
+            }
+            let head = Head {
+                id,
+                asks: of.items.clone(),
+                trial,
+                has_waited_too_long: self.has_waited_too_long(space, key, of),
+                priority: Reverse(of.priority),
+                share: Share::default(),
+            };
+            return Some((key, head));
+        }
+        None
+    }
+
+    /// A lane in its own order: who has waited too long first, by age, then by priority and age.
+    fn in_order<'a>(
+        &'a self,
+        space: &'a Space,
+        key: &'a LaneKey,
+        lane: &'a Lane,
+    ) -> impl Iterator<Item = ObjectId> + 'a {
+        let too_long =
+            move |id: &ObjectId| self.has_waited_too_long(space, key, self.reservation(*id));
+        let old = lane.by_age.iter().copied().take_while(too_long);
+        let others = lane.by_rank.iter().map(|(_, id)| *id).filter(move |id| !too_long(id));
+        old.chain(others)
+    }
+
+    fn has_waited_too_long(&self, space: &Space, key: &LaneKey, of: &Reservation) -> bool {
+        let patience_ms = key.places.iter().map(|place| space.patience_ms(place.0)).min();
+        let patience_ms = patience_ms.unwrap_or(limits::QUOTA_PATIENCE_MS_DEFAULT);
+        of.created_at.plus(patience_ms) < self.time
+    }
+
+    /// A wait that is over is passed by, and so is one whose owner has too much reserved as it is.
+    fn is_eligible(&self, space: &Space, of: &Reservation, trial: &Trial) -> bool {
+        of.deadline > self.time && !space.is_owner_full(trial, &of.owner)
+    }
+
+    /// An event of the queue, which does not change the books.
+    fn queue_event(
+        &mut self,
+        caller: &crate::names::Caller,
+        of: &Reservation,
+        kind: crate::event::EventKind,
+    ) {
+        let nothing = QuotaChange::Released;
+        self.reservation_event(caller, of, nothing, Vec::new(), None);
+        self.applied.events.last_mut().expect("it was just made").kind = kind;
+    }
+}
+
+impl Space {
+    /// How many wait for this very node.
+    pub(super) fn waiting_at(&self, place: Place) -> usize {
+        let lanes = self.lanes.iter().filter(|(key, _)| key.places.contains(&place));
+        lanes.map(|(_, lane)| lane.len()).sum()
+    }
+
+    fn patience_ms(&self, tree: u32) -> u64 {
+        let tree = &self.trees[tree as usize];
+        let root = tree.index.first_key_value().map(|(_, &root)| tree.node(root));
+        let said = root.and_then(|root| root.limits.patience_ms);
+        said.unwrap_or(limits::QUOTA_PATIENCE_MS_DEFAULT)
+    }
+
+    fn is_owner_full(&self, trial: &Trial, owner: &Owner) -> bool {
+        trial.rows.iter().any(|row| {
+            let node = self.node(row.place);
+            let reserved = || node.owners.get(owner).copied().unwrap_or(0);
+            node.limits.owner_reserved_max.is_some_and(|max| reserved() + row.asked > max)
+        })
+    }
+
+    /// The share that decides where an ask stands: the largest at the exhausted nodes that it wants more of.
+    fn share(&self, trial: &Trial, exhausted: &BTreeSet<Place>) -> Share {
+        let mut largest = Share::default();
+        let wanted = |place: &Place| exhausted.contains(place);
+        for row in trial.rows.iter().filter(|row| row.raises() && wanted(&row.place)) {
+            let node = self.node(row.place);
+            let is_child = |other: &&crate::quota::TrialRow| {
+                other.place.0 == row.place.0 && self.node(other.place).parent == Some(row.place.1)
+            };
+            let mut below = trial.rows.iter().filter(is_child).peekable();
+            let direct = Share { used: node.direct(), weight: 1, tenant: Some(row.place) };
+            let itself = below.peek().is_none().then_some(direct);
+            let children = below.map(|child| {
+                let node = self.node(child.place);
+                let used = node.committed + node.reserved;
+                Share { used, weight: node.limits.weight, tenant: Some(child.place) }
+            });
+            for share in children.chain(itself) {
+                if largest.tenant.is_none() || share.cmp(&largest) == Ordering::Greater {
+                    largest = share;
+                }
+            }
+        }
+        largest
+    }
+}
+
