@@ -14,8 +14,8 @@ pub use job::{
 };
 pub use quota::{
     Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry, PutLimit,
-    QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage, ReservationRef, Reserve, Resize, ReturnUse,
-    Settle, Settlement,
+    QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage, ReservationRef, Reserve,
+    Resize, ReturnUse, Settle, Settlement,
 };
 
 use crate::{

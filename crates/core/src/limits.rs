@@ -125,8 +125,6 @@ pub const QUOTA_GRANTS_MAX: usize = 1_000;
 pub const QUOTA_REPORTERS_MAX: usize = 8;
 /// Reports of use that are older than this are refused.
 pub const REPORT_AGE_MS_MAX: u64 = 3_600_000;
-/// Shares of one tree that other regions hold, or that this one has been given.
-pub const QUOTA_SHARES_MAX: usize = 100;
 
 /// Reply memory: records of one namespace.
 pub const REPLY_RECORDS_MAX: u64 = 2_000_000;
@@ -144,7 +142,7 @@ pub const REPLY_MS_MAX: u64 = 24 * 3_600_000;
 pub const BORN_AT_MS_MAX: u64 = 30_000;
 /// Most that one entry may add to cluster time.
 pub const MAX_STEP_MS: u64 = 1_000;
-/// Objects (leases, waits, lock delays) ended by the sweep of one entry.
+/// Objects (leases, waits, lock delays, reservations) ended by the sweep of one entry.
 pub const SWEEP_OBJECTS_MAX: usize = 1_000;
 /// Reply records forgotten in one entry. Above [`BATCH_COMMANDS_MAX`], so that forgetting always keeps up.
 pub const FORGET_RECORDS_MAX: usize = 4_096;

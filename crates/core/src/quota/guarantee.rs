@@ -57,7 +57,8 @@ impl Tree {
         // What counts of the node itself may be about to change: its children are looked at with it.
         let is_cut = |id: u32| {
             let node = self.node(id);
-            let base = if node.parent.is_none() { node.limits.limit } else { node.limits.guaranteed };
+            let base =
+                if node.parent.is_none() { node.limits.limit } else { node.limits.guaranteed };
             node.is_cut() || node.promised > base
         };
         is_cut(id) || parent.is_some_and(is_cut)

@@ -189,7 +189,11 @@ impl State {
         let allowed = policies().map(|policy| policy.max_ttl_ms);
         let live = self.claims.values().map(|claim| claim.ttl_ms);
         let reserved = self.quotas.longest_ttl_ms();
-        let lease_ms = allowed.chain(live).chain(reserved).max().expect("there is always the default namespace");
+        let lease_ms = allowed
+            .chain(live)
+            .chain(reserved)
+            .max()
+            .expect("there is always the default namespace");
         let delay_ms = policies().map(|policy| policy.lock_delay_ms).max().unwrap_or(0);
         lease_ms + delay_ms
     }

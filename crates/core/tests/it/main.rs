@@ -5,4 +5,5 @@ mod codec;
 mod golden;
 mod large;
 mod model;
+mod quota_model;
 mod spec;

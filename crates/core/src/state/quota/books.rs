@@ -78,7 +78,15 @@ impl State {
             }
         };
         let reason = Some(&op.reason);
-        self.books_event(caller, namespace, &op.node, &op.owner, QuotaChange::Adjusted, lines, reason);
+        self.books_event(
+            caller,
+            namespace,
+            &op.node,
+            &op.owner,
+            QuotaChange::Adjusted,
+            lines,
+            reason,
+        );
         let account = self.space(namespace).node(place).accounts.get(&op.owner);
         let committed = account.map_or(0, |account| account.total());
         Ok(QuotaDone::Adjusted { committed, commit })

@@ -1,11 +1,6 @@
 //! What a holder does with its reservation besides a commit: begin, extend, resize, release.
 
-use super::{
-    Phase, State,
-    lifecycle::Change,
-    request::Found,
-    reserve::check_items,
-};
+use super::{Phase, State, lifecycle::Change, request::Found, reserve::check_items};
 use crate::{
     command::{Begin, Extend, Item, ReleaseReservation, Resize},
     event::QuotaChange,
@@ -146,12 +141,7 @@ impl State {
     }
 
     /// The reservation's items with their new amounts.
-    fn resized(
-        &self,
-        namespace: u32,
-        id: ObjectId,
-        named: &[Item],
-    ) -> Result<Vec<Asked>, Refusal> {
+    fn resized(&self, namespace: u32, id: ObjectId, named: &[Item]) -> Result<Vec<Asked>, Refusal> {
         let mut items = self.reservation(id).items.clone();
         let mut seen: Vec<Place> = Vec::new();
         for item in named {
@@ -187,7 +177,8 @@ impl State {
         }
         let shrunk = changes.iter().copied().filter(|(_, by)| by.reserved < 0);
         let shrunk: Vec<_> = shrunk.collect();
-        let asks = grown.iter().map(|&(place, by)| Asked { place, amount: by.reserved.unsigned_abs() });
+        let asks =
+            grown.iter().map(|&(place, by)| Asked { place, amount: by.reserved.unsigned_abs() });
         let asks: Vec<_> = asks.collect();
         self.post(namespace, &of.owner, &shrunk);
         let kept = self.kept(namespace);
@@ -196,9 +187,8 @@ impl State {
         let owner_layers = space.owner_layers(&trial, &of.owner);
         let is_short = !owner_layers.is_empty() || !trial.passes(&space.trees, &kept);
         let layers = is_short.then(|| space.short_layers(&trial, &kept, owner_layers));
-        let undo = |&(place, by): &Change| {
-            (place, Posting { committed: 0, reserved: -by.reserved })
-        };
+        let undo =
+            |&(place, by): &Change| (place, Posting { committed: 0, reserved: -by.reserved });
         let undone: Vec<_> = shrunk.iter().map(undo).collect();
         self.post(namespace, &of.owner, &undone);
         match layers {

@@ -37,7 +37,8 @@ impl State {
 
     fn check_space(&self, namespace: u32) {
         let space = self.space(namespace);
-        let of_it = || self.quotas.reservations.values().filter(move |of| of.namespace == namespace);
+        let of_it =
+            || self.quotas.reservations.values().filter(move |of| of.namespace == namespace);
         let late = self.quotas.late.values().filter(|late| late.namespace == namespace).count();
         assert!(space.reservations == (of_it().count() + late) as u64, "reservations are counted");
         let items: usize = of_it().map(|of| of.items.len()).sum();

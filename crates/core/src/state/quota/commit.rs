@@ -41,7 +41,8 @@ impl State {
                 match of.phase {
                     Phase::Quarantined => return Err(quarantined(of.fence).into()),
                     Phase::Waiting => {
-                        let invalid = Invalid::new("reservationId", "waits still: nothing is reserved");
+                        let invalid =
+                            Invalid::new("reservationId", "waits still: nothing is reserved");
                         return Err(Refusal::from(invalid).into());
                     }
                     Phase::Reserved | Phase::InFlight => {}
@@ -73,7 +74,8 @@ impl State {
         for item in items {
             let place = self.space(namespace).find(&item.node);
             let split = splits.iter_mut().find(|split| Some(split.of.place) == place);
-            let (has, taken) = split.as_ref().map_or((0, 0), |split| (split.of.amount, split.taken));
+            let (has, taken) =
+                split.as_ref().map_or((0, 0), |split| (split.of.amount, split.taken));
             let asked = taken + item.amount;
             if asked > has {
                 let (node, owner) = (item.node.clone(), reservation.owner.clone());

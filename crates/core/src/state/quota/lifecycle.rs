@@ -38,7 +38,8 @@ impl State {
         if !waited {
             self.count_reservation(&reservation, id);
         }
-        let take = |item: &Asked| (item.place, Posting { committed: 0, reserved: signed(item.amount) });
+        let take =
+            |item: &Asked| (item.place, Posting { committed: 0, reserved: signed(item.amount) });
         let changes: Vec<_> = reservation.items.iter().map(take).collect();
         let lines = self.post(reservation.namespace, &reservation.owner, &changes);
         self.assert_within_limits(reservation.namespace, &changes);
@@ -183,9 +184,8 @@ impl State {
         change: QuotaChange,
     ) -> Box<Reservation> {
         let reservation = self.remove_reservation(id, end);
-        let free = |item: &Asked| {
-            (item.place, Posting { committed: 0, reserved: -signed(item.amount) })
-        };
+        let free =
+            |item: &Asked| (item.place, Posting { committed: 0, reserved: -signed(item.amount) });
         let changes: Vec<_> = reservation.items.iter().map(free).collect();
         let lines = self.post(reservation.namespace, &reservation.owner, &changes);
         self.reservation_event(caller, &reservation, change, lines, None);
@@ -268,7 +268,10 @@ impl State {
 
     pub(super) fn remove_late(&mut self, id: ObjectId) -> Late {
         let late = self.quotas.late.remove(&id).expect("what is forgotten was kept");
-        assert!(self.quotas.late_until.remove(&(late.until, id)), "what is kept is kept until then");
+        assert!(
+            self.quotas.late_until.remove(&(late.until, id)),
+            "what is kept is kept until then"
+        );
         self.quotas.by_name.remove(&late.name).expect("what is kept is known by its name");
         self.space_mut(late.namespace).reservations -= 1;
         late
@@ -373,4 +376,3 @@ pub(super) fn resource_of_node(node: &NodeRef) -> ResourceName {
     };
     ResourceName::new(&text).expect("a quota and a path are a name")
 }
-

@@ -29,9 +29,7 @@ impl NodeLimits {
             Some(_) if !is_root => {
                 Err(Invalid::new("patience", "is said by the root of a quota for all of it"))
             }
-            Some(patience_ms) => {
-                within("patience", patience_ms, 0..=limits::QUOTA_PATIENCE_MS_MAX)
-            }
+            Some(patience_ms) => within("patience", patience_ms, 0..=limits::QUOTA_PATIENCE_MS_MAX),
             None => Ok(()),
         }
     }

@@ -228,9 +228,8 @@ impl State {
             QuotaCommand::PutLimit(put) => {
                 self.quota_write(caller, op, None, |state, of| state.put_limit(caller, of, put))
             }
-            QuotaCommand::RemoveNode(remove) => {
-                self.quota_write(caller, op, None, |state, of| state.remove_node(caller, of, remove))
-            }
+            QuotaCommand::RemoveNode(remove) => self
+                .quota_write(caller, op, None, |state, of| state.remove_node(caller, of, remove)),
             QuotaCommand::Begin(begin) => {
                 self.quota_write(caller, op, Some(&begin.of), |state, of| {
                     state.begin_work(caller, of, begin)
@@ -264,11 +263,12 @@ impl State {
                     state.settle(caller, of, settle)
                 })
             }
-            QuotaCommand::ReportUsage(report) => {
-                self.quota_write(caller, op, None, |state, of| state.report_usage(caller, of, report))
-            }
+            QuotaCommand::ReportUsage(report) => self
+                .quota_write(caller, op, None, |state, of| state.report_usage(caller, of, report)),
             QuotaCommand::Reconcile(reconcile) => {
-                self.quota_write(caller, op, None, |state, of| state.reconcile(caller, of, reconcile))
+                self.quota_write(caller, op, None, |state, of| {
+                    state.reconcile(caller, of, reconcile)
+                })
             }
             QuotaCommand::Adjust(adjust) => {
                 self.quota_write(caller, op, None, |state, of| state.adjust(caller, of, adjust))

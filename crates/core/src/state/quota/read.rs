@@ -16,7 +16,11 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 impl State {
     /// One node; the outer `None`: there is no such namespace.
-    pub fn quota_node(&self, namespace: &NamespaceName, node: &NodeRef) -> Option<Option<NodeView>> {
+    pub fn quota_node(
+        &self,
+        namespace: &NamespaceName,
+        node: &NodeRef,
+    ) -> Option<Option<NodeView>> {
         let space = self.space(self.namespace_id(namespace)?);
         Some(space.find(node).map(|place| self.node_view(space, place)))
     }
@@ -174,7 +178,8 @@ impl State {
 
     fn reservation_view(&self, space: &Space, id: ObjectId, of: &Reservation) -> ReservationView {
         let is_holding = of.is_holding();
-        let name = |item: &crate::quota::Asked| Item { node: space.name(item.place), amount: item.amount };
+        let name =
+            |item: &crate::quota::Asked| Item { node: space.name(item.place), amount: item.amount };
         ReservationView {
             claim: id,
             reservation: of.name,

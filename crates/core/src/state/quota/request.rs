@@ -51,7 +51,12 @@ impl State {
         self.conclude(&request, result)
     }
 
-    fn quota_write_again(&mut self, known: RecordId, request: &Request, op: &QuotaCommand) -> Outcome {
+    fn quota_write_again(
+        &mut self,
+        known: RecordId,
+        request: &Request,
+        op: &QuotaCommand,
+    ) -> Outcome {
         if !self.is_same_content(known, request) {
             return self.reused();
         }
@@ -85,7 +90,9 @@ impl State {
     fn as_of_now(&self, done: QuotaDone) -> QuotaDone {
         let QuotaDone::Reserved(then) = done else { return done };
         match self.quotas.reservations.get(&then.claim) {
-            Some(_) => QuotaDone::Reserved(Reserved { clipped: then.clipped, ..self.reserved(then.claim) }),
+            Some(_) => {
+                QuotaDone::Reserved(Reserved { clipped: then.clipped, ..self.reserved(then.claim) })
+            }
             None => QuotaDone::Reserved(Reserved { expires_in_ms: 0, ..then }),
         }
     }

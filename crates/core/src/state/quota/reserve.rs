@@ -52,7 +52,12 @@ impl State {
         outcome
     }
 
-    fn reserve_anew(&mut self, caller: &Caller, request: &Request, op: &Reserve) -> Result<Done, No> {
+    fn reserve_anew(
+        &mut self,
+        caller: &Caller,
+        request: &Request,
+        op: &Reserve,
+    ) -> Result<Done, No> {
         let namespace = self.admit_lease(request, lease_of(op.reservation))?;
         if self.quotas.by_name.contains_key(&op.reservation) {
             let invalid = Invalid::new("reservationId", "must be drawn at random by the node");

@@ -7,6 +7,7 @@
 //!    where several nodes are exhausted;
 //! 3. then the tenant whose best waiter is the oldest; inside a tenant by priority, then by age.
 //!
+//! The first of a lane stands for it; only who comes new and does not wait may pass none of those behind it either.
 //! From the front on each is tried. Who does not pass blocks the nodes at which it is short for all behind it; one
 //! who has waited too long has kept for it what it can take of the other nodes too, so that what comes free adds up.
 //! An ask that lies under a guarantee does not raise what the node above claims, so nothing there blocks it: that is
@@ -206,8 +207,28 @@ impl State {
     pub(super) fn kept(&self, namespace: u32) -> Kept {
         match self.space(namespace).lanes.is_empty() {
             true => Kept::default(),
-            false => self.survey(namespace, false).kept,
+            false => self.kept_from_all(namespace),
         }
+    }
+
+    /// Who comes now passes nobody who waits: also not those behind the first of a lane.
+    fn kept_from_all(&self, namespace: u32) -> Kept {
+        let space = self.space(namespace);
+        let mut kept = self.survey(namespace, false).kept;
+        for lane in space.lanes.values() {
+            let trials = lane.by_amount.iter().rev().map(|(_, id)| {
+                let of = self.reservation(*id);
+                (of, Trial::of(&space.trees, &of.items))
+            });
+            // The largest is short wherever another one is.
+            let largest = trials.into_iter().find(|(of, trial)| self.is_eligible(space, of, trial));
+            let Some((_, trial)) = largest else { continue };
+            let none = Kept::default();
+            for row in trial.short(&space.trees, &none) {
+                kept.all(&space.trees, row.place);
+            }
+        }
+        kept
     }
 
     /// Goes through those who wait in order, to the first who passes (`to_grant`), or through all of them, as if
@@ -223,7 +244,8 @@ impl State {
                 head.asks.iter().for_each(|ask| kept.ask(&space.trees, ask));
                 continue;
             }
-            let short: Vec<_> = head.trial.short(&space.trees, &kept).map(|row| row.place).collect();
+            let short: Vec<_> =
+                head.trial.short(&space.trees, &kept).map(|row| row.place).collect();
             short.into_iter().for_each(|place| kept.all(&space.trees, place));
             if head.has_waited_too_long {
                 head.asks.iter().for_each(|ask| kept.ask(&space.trees, ask));
@@ -236,13 +258,7 @@ impl State {
     }
 
     /// Somebody behind the head of a lane who passes all the same, for a guarantee holds the smaller ask.
-    fn smaller(
-        &self,
-        space: &Space,
-        key: &LaneKey,
-        head: &Head,
-        kept: &Kept,
-    ) -> Option<ObjectId> {
+    fn smaller(&self, space: &Space, key: &LaneKey, head: &Head, kept: &Kept) -> Option<ObjectId> {
         let lane = &space.lanes[key];
         let passes = |&id: &ObjectId| {
             let of = self.reservation(id);
@@ -287,9 +303,7 @@ impl State {
                 (true, true) => one.id.cmp(&two.id),
                 (true, false) => Ordering::Less,
                 (false, true) => Ordering::Greater,
-                (false, false) => {
-                    one.share.cmp(&two.share).then_with(|| rank(one).cmp(&rank(two)))
-                }
+                (false, false) => one.share.cmp(&two.share).then_with(|| rank(one).cmp(&rank(two))),
             }
         });
         heads.into_iter()
@@ -398,7 +412,12 @@ impl Space {
                 Share { used, weight: node.limits.weight, tenant: Some(child.place) }
             });
             for share in children.chain(itself) {
-                if largest.tenant.is_none() || share.cmp(&largest) == Ordering::Greater {
+                let is_larger = match share.cmp(&largest) {
+                    Ordering::Greater => true,
+                    Ordering::Equal => share.tenant < largest.tenant,
+                    Ordering::Less => false,
+                };
+                if largest.tenant.is_none() || is_larger {
                     largest = share;
                 }
             }
@@ -406,4 +425,3 @@ impl Space {
         largest
     }
 }
-

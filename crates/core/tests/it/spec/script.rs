@@ -133,6 +133,11 @@ impl World {
                 writeln!(self.printed, "{echo}\n    {said}").expect("strings take all");
                 return;
             }
+            "book" => return self.tell(&echo, Self::book(self, &line)),
+            "who" => {
+                let said = self.who(&line);
+                return self.tell(&echo, said);
+            }
             "fill" | "fill-waits" => return self.fill(&echo, &line),
             "events" => {
                 self.names.events = true;
@@ -154,6 +159,16 @@ impl World {
         for applied in applied {
             self.after(applied);
         }
+    }
+
+    fn tell(&mut self, echo: &str, said: String) {
+        writeln!(self.printed, "{echo}\n    {said}").expect("strings take all");
+    }
+
+    /// The number of the next thing that is drawn at random.
+    pub(super) fn next_draw(&mut self) -> u64 {
+        self.drawn += 1;
+        self.drawn
     }
 
     /// Many requests of one kind, in one entry and not printed one by one.
