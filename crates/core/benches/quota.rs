@@ -70,6 +70,7 @@ fn tree() -> (Scribe, u64) {
             node: node(path),
             limits: NodeLimits::of(limit),
             expected_version: 0,
+            refuse_debt: false,
             request_id: request_id(u64::MAX - at as u64),
         })));
     }

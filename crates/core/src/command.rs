@@ -15,12 +15,13 @@ pub use job::{
 pub use quota::{
     Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry, PutLimit,
     QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage, ReservationRef, Reserve,
-    Resize, ReturnUse, Settle, Settlement,
+    Resize, ReturnUse, Settle, Settlement, ShareGrant, ShareReclaim,
+    ShareReturn,
 };
 
 use crate::{
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
-    names::{Caller, Labels, NamespaceName, Owner, Reason, RequestId, ResourceName},
+    names::{Caller, Labels, NamespaceName, Owner, Reason, RegionName, RequestId, ResourceName},
     policy::{Fencing, Policy},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -78,6 +79,13 @@ pub enum Operation {
     ReportGuard(ReportGuard),
     /// About a quota.
     Quota(QuotaCommand),
+    /// By the leader: where this service runs.
+    SetRegion {
+        /// `None`: it is not said, and everything is at home.
+        region: Option<RegionName>,
+    },
+    /// By an operator: which region decides about a namespace.
+    PutHome(PutHome),
 }
 
 /// A family of names. Families do not see each other's names or request ids.
@@ -273,11 +281,22 @@ pub struct ReportGuard {
     pub request_id: RequestId,
 }
 
+/// Elsewhere everything in the namespace but releases is refused as `WRONG_REGION`. The namespace's version counts up.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct PutHome {
+    /// The namespace.
+    pub namespace: NamespaceName,
+    /// Its home; `None`: wherever it is asked for.
+    pub home: Option<RegionName>,
+    /// The version that the caller has read.
+    pub expected_version: u64,
+}
+
 impl Operation {
     /// The level that it belongs to: below it no leader appends it, for older nodes could not read it.
     pub fn level(&self) -> u32 {
         match self {
-            Self::Quota(_) => 4,
+            Self::Quota(_) | Self::SetRegion { .. } | Self::PutHome(_) => 4,
             Self::Abandon(Abandon { family: Family::Quota, .. }) => 4,
             Self::ReportGuard(ReportGuard { family: Family::Quota, .. }) => 4,
             Self::Abandon(op) if !matches!(op.family, Family::Lock | Family::Admin) => 3,
@@ -302,9 +321,11 @@ impl Operation {
             Self::Job(op) => Some(op.namespace()),
             Self::ReportGuard(op) => Some(&op.namespace),
             Self::Quota(op) => Some(op.namespace()),
+            Self::PutHome(op) => Some(&op.namespace),
             Self::EndDeserted(_)
             | Self::SetTokenFloor(_)
             | Self::RaiseLevel { .. }
+            | Self::SetRegion { .. }
             | Self::HoldTrim => None,
         }
     }

@@ -126,6 +126,9 @@ pub const QUOTA_REPORTERS_MAX: usize = 8;
 /// Reports of use that are older than this are refused.
 pub const REPORT_AGE_MS_MAX: u64 = 3_600_000;
 
+/// Shares of one namespace's quotas that other regions hold.
+pub const QUOTA_SHARES_MAX: usize = 1_000;
+
 /// Reply memory: records of one namespace.
 pub const REPLY_RECORDS_MAX: u64 = 2_000_000;
 /// Reply memory: how long refusals and grants released by their owner are remembered.

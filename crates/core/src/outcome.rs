@@ -6,12 +6,12 @@ mod quota;
 
 pub use quota::{
     Committed, Drift, Excess, Exhausted, Layer, QuotaDone, Reconciled, ReservationState, Reserved,
-    ReservedItem, Shortage,
+    ReservedItem, Shared, Shortage,
 };
 
 use crate::{
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Slot, Token},
-    names::{Invalid, Owner, ResourceName, Value},
+    names::{Invalid, Owner, RegionName, ResourceName, Value},
     policy::Fencing,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -115,6 +115,8 @@ pub enum Done {
     GuardReported,
     /// About a quota.
     Quota(QuotaDone),
+    /// The region is on record.
+    RegionSet,
 }
 
 impl Done {
@@ -488,6 +490,11 @@ pub enum Detail {
         /// How long ago it was read.
         age_ms: u64,
     },
+    /// Which region decides.
+    Home {
+        /// Its name.
+        home: RegionName,
+    },
 }
 
 /// What a command names and the state does not know.
@@ -501,6 +508,8 @@ pub enum Missing {
     Reservation,
     /// No such node of a quota.
     Node,
+    /// No such share, or not any more.
+    Share,
 }
 
 /// Why a wait ended without a grant.

@@ -10,7 +10,7 @@ pub use quota::{
 use crate::{
     command::JobDefinition,
     ids::{ObjectId, Slot, Token},
-    names::{Caller, Labels, NamespaceName, Owner, Reason, ResourceName, Value},
+    names::{Caller, Labels, NamespaceName, Owner, Reason, RegionName, ResourceName, Value},
     outcome::{End, Holder, RunState},
     policy::{Fencing, HoldPolicy, Policy},
 };
@@ -191,6 +191,8 @@ pub struct NamespaceView {
     pub policy: Policy,
     /// Its rules for holds.
     pub holds: HoldPolicy,
+    /// The region that decides about it; `None`: wherever it is asked for.
+    pub home: Option<RegionName>,
     /// A fence guard has reported for one of its fence keys.
     pub is_proven: bool,
     /// Active leases.

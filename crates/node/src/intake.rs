@@ -3,7 +3,7 @@
 
 use crate::{clock::Mono, node::CallId};
 use sereno_core::{
-    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation},
+    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation, QuotaCommand},
     ids::ClusterTime,
     limits,
     names::{Caller, NamespaceName},
@@ -158,12 +158,14 @@ fn kind(operation: &Operation) -> Kind {
         | Operation::RenewMany(_)
         | Operation::Election(ElectionCommand::Renew(_))
         | Operation::Hold(HoldCommand::Renew(_) | HoldCommand::Begin(_))
-        | Operation::Job(JobCommand::RenewRun(_)) => Kind::Renewal,
+        | Operation::Job(JobCommand::RenewRun(_))
+        | Operation::Quota(QuotaCommand::Extend(_) | QuotaCommand::Begin(_)) => Kind::Renewal,
         Operation::Release(_)
         | Operation::Abandon(_)
         | Operation::Election(ElectionCommand::Resign(_) | ElectionCommand::Handoff(_))
         | Operation::Hold(HoldCommand::Release(_))
-        | Operation::Job(JobCommand::FinishRun(_)) => Kind::Ending,
+        | Operation::Job(JobCommand::FinishRun(_))
+        | Operation::Quota(QuotaCommand::Release(_)) => Kind::Ending,
         _ => Kind::Ordinary,
     }
 }
@@ -193,12 +195,18 @@ pub(crate) fn is_rated(operation: &Operation) -> bool {
             | Operation::Election(ElectionCommand::Campaign(_))
             | Operation::Hold(HoldCommand::Hold(_))
             | Operation::Job(JobCommand::ClaimRun(_))
+            | Operation::Quota(QuotaCommand::Reserve(_))
     )
 }
 
 /// Whether its answer may be held back until its turn comes.
 pub(crate) fn may_wait(operation: &Operation) -> bool {
-    matches!(operation, Operation::Acquire(_) | Operation::Election(ElectionCommand::Campaign(_)))
+    matches!(
+        operation,
+        Operation::Acquire(_)
+            | Operation::Election(ElectionCommand::Campaign(_))
+            | Operation::Quota(QuotaCommand::Reserve(_))
+    )
 }
 
 /// Request rates of namespaces: each allows its number per second, and as much at once after a pause.

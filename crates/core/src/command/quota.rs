@@ -2,7 +2,7 @@
 
 use crate::{
     ids::{ClusterTime, ObjectId, ReservationId, Revision, Token},
-    names::{Labels, NamespaceName, Owner, QuotaName, QuotaPath, Reason, RequestId},
+    names::{Labels, NamespaceName, Owner, QuotaName, QuotaPath, Reason, RegionName, RequestId},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -36,6 +36,12 @@ pub enum QuotaCommand {
     Reconcile(Reconcile),
     /// By an operator: change committed use.
     Adjust(Adjust),
+    /// By an operator: lend capacity to another region.
+    ShareGrant(ShareGrant),
+    /// What another region gives back of its share, or has used for good.
+    ShareReturn(ShareReturn),
+    /// By an operator: lend a share again that its region does not give back.
+    ShareReclaim(ShareReclaim),
 }
 
 /// One node of a tree.
@@ -72,6 +78,9 @@ pub struct NodeLimits {
     /// Of a root: after so long a waiting reservation goes before all that are not under their guarantee. `None`:
     /// the service's.
     pub patience_ms: Option<u64>,
+    /// Of a root or a node right below it: the region that decides about it. In another one its limit is what that
+    /// region has been lent, and without any `WRONG_REGION` names the home.
+    pub home: Option<RegionName>,
 }
 
 impl NodeLimits {
@@ -84,6 +93,7 @@ impl NodeLimits {
             weight: 1,
             owner_reserved_max: None,
             patience_ms: None,
+            home: None,
         }
     }
 }
@@ -99,6 +109,8 @@ pub struct PutLimit {
     pub limits: NodeLimits,
     /// The version that the caller has read; 0: it must not exist.
     pub expected_version: u64,
+    /// Refuse a limit below what is claimed, rather than show a debt: so a lent share is given back.
+    pub refuse_debt: bool,
     /// Drawn at random by the caller; the same over all its retries.
     pub request_id: RequestId,
 }
@@ -342,7 +354,60 @@ pub struct Adjust {
     pub request_id: RequestId,
 }
 
+/// Capacity that another region may use by itself until it gives it back: here it counts as reserved, for as long as
+/// that takes. Time alone never ends it.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ShareGrant {
+    /// Where the quota lives.
+    pub namespace: NamespaceName,
+    /// Of which node.
+    pub node: NodeRef,
+    /// To whom.
+    pub region: RegionName,
+    /// How much.
+    pub amount: u64,
+    /// So much of it may be lent again by a reclaim, while the region may still use it: the worst overshoot.
+    pub overdraft_cap: u64,
+    /// The share's name. Drawn by the node that took the request.
+    pub share: ReservationId,
+    /// As in [`PutLimit`].
+    pub request_id: RequestId,
+}
+
+/// After the region has lowered its own limit by both.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ShareReturn {
+    /// Where the quota lives.
+    pub namespace: NamespaceName,
+    /// Which share.
+    pub share: ReservationId,
+    /// So much of it is free again. It first makes up for what a reclaim has lent.
+    pub returned: u64,
+    /// So much of it the region uses for good: it is committed here in the region's name, whatever the limit.
+    pub spent: u64,
+    /// As in [`PutLimit`].
+    pub request_id: RequestId,
+}
+
+/// Lends at most the share's overdraft cap again, once; audited.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ShareReclaim {
+    /// Where the quota lives.
+    pub namespace: NamespaceName,
+    /// Which share.
+    pub share: ReservationId,
+    /// Why.
+    pub reason: Reason,
+    /// As in [`PutLimit`].
+    pub request_id: RequestId,
+}
+
 impl QuotaCommand {
+    /// It takes nothing new, and can be done away from home.
+    pub(crate) fn gives_back(&self) -> bool {
+        matches!(self, Self::Release(_) | Self::Return(_) | Self::ShareReturn(_))
+    }
+
     /// The namespace it acts in.
     pub fn namespace(&self) -> &NamespaceName {
         match self {
@@ -359,6 +424,9 @@ impl QuotaCommand {
             Self::ReportUsage(op) => &op.namespace,
             Self::Reconcile(op) => &op.namespace,
             Self::Adjust(op) => &op.namespace,
+            Self::ShareGrant(op) => &op.namespace,
+            Self::ShareReturn(op) => &op.namespace,
+            Self::ShareReclaim(op) => &op.namespace,
         }
     }
 
@@ -378,6 +446,9 @@ impl QuotaCommand {
             Self::ReportUsage(op) => &op.request_id,
             Self::Reconcile(op) => &op.request_id,
             Self::Adjust(op) => &op.request_id,
+            Self::ShareGrant(op) => &op.request_id,
+            Self::ShareReturn(op) => &op.request_id,
+            Self::ShareReclaim(op) => &op.request_id,
         }
     }
 }

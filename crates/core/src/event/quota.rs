@@ -94,6 +94,27 @@ pub enum QuotaChange {
     },
     /// An operator has changed committed use.
     Adjusted,
+    /// Capacity was lent to another region.
+    ShareGranted {
+        /// The share.
+        share: ReservationId,
+        /// So much of it may be lent again.
+        overdraft_cap: u64,
+    },
+    /// A region has given back of its share, or used of it for good.
+    ShareReturned {
+        /// The share.
+        share: ReservationId,
+        /// The commit of what was used.
+        commit: Option<ObjectId>,
+    },
+    /// A part of a share was lent again.
+    ShareReclaimed {
+        /// The share.
+        share: ReservationId,
+        /// How much: the worst overshoot of it.
+        lent: u64,
+    },
 }
 
 /// What a change did at one node and at all layers above it.

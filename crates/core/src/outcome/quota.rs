@@ -58,6 +58,23 @@ pub enum QuotaDone {
         /// The commit, if use was added.
         commit: Option<ObjectId>,
     },
+    /// The share as it is now.
+    Shared(Shared),
+}
+
+/// Capacity that another region may use.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Shared {
+    /// Its name.
+    pub share: ReservationId,
+    /// What the region may use of it, as far as is known here. 0: it has ended.
+    pub amount: u64,
+    /// What of that is kept for it here; the rest was lent again.
+    pub kept: u64,
+    /// It has been reclaimed.
+    pub is_reclaimed: bool,
+    /// The commit of what the region has used for good.
+    pub commit: Option<ObjectId>,
 }
 
 /// What a reservation is at the moment.

@@ -129,7 +129,7 @@ impl State {
         self.decided(None, Ok(Done::TrimHeld))
     }
 
-    fn service_event(&mut self, caller: &Caller, kind: EventKind) {
+    pub(super) fn service_event(&mut self, caller: &Caller, kind: EventKind) {
         self.applied.events.push(Event {
             revision: self.revision,
             family: Family::Admin,

@@ -4,7 +4,7 @@ use super::{job::Job, memory::RecordId, quota};
 use crate::{
     command::Family,
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Slot, Token},
-    names::{Caller, Labels, NamespaceName, Owner, ResourceName, Value},
+    names::{Caller, Labels, NamespaceName, Owner, RegionName, ResourceName, Value},
     outcome::{End, Grant, Holder},
     policy::{Fencing, HoldPolicy, Policy},
 };
@@ -220,6 +220,8 @@ pub(super) struct Namespace {
     pub(super) cooling: HashMap<(ResourceName, Owner), ObjectId>,
     /// A fence guard has reported for one of its fence keys.
     pub(super) proven: bool,
+    /// The region that decides about it; `None`: wherever it is asked for.
+    pub(super) home: Option<RegionName>,
     /// Trees of limits, and who waits for them.
     pub(super) quotas: quota::Space,
     pub(super) waiters: u64,
@@ -244,6 +246,7 @@ impl Namespace {
             held_by: HashMap::new(),
             cooling: HashMap::new(),
             proven: false,
+            home: None,
             quotas: quota::Space::default(),
             waiters: 0,
             delays: 0,

@@ -17,6 +17,7 @@ mod lock;
 mod memory;
 mod quota;
 mod read;
+mod region;
 mod request;
 mod run;
 mod shelf;
@@ -28,7 +29,7 @@ use crate::{
     event::{Event, EventKind},
     ids::{ClusterTime, Epoch, LogId, ObjectId, Position, Revision, Token},
     limits,
-    names::{Caller, NamespaceName, Owner, ResourceName},
+    names::{Caller, NamespaceName, Owner, RegionName, ResourceName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
     planted::{self, Planted},
     policy::Policy,
@@ -57,6 +58,8 @@ pub struct State {
     level: u32,
     service_min_ttl_ms: u64,
     trim_held: bool,
+    /// Where this service runs; `None`: it has not said.
+    region: Option<RegionName>,
     /// Nothing is granted before this time (after a restore).
     paused_until: ClusterTime,
     revision: Revision,
@@ -194,6 +197,7 @@ impl State {
             level: 1,
             service_min_ttl_ms: limits::TTL_MS_MIN_REPLICATED,
             trim_held: false,
+            region: None,
             paused_until: ClusterTime(0),
             revision: Revision(0),
             last_token: Token(0),
@@ -341,6 +345,10 @@ impl State {
             self.next_revision();
             let detail = Detail::Level { needed };
             self.decided(None, Err(Refusal::new(Code::Unavailable).with(detail)))
+        } else if let Some(home) = self.home_elsewhere(&command.operation) {
+            let refusal = region::wrong_region(home);
+            self.next_revision();
+            self.decided(None, Err(refusal))
         } else {
             let Command { caller, operation, .. } = command;
             match operation {
@@ -361,6 +369,8 @@ impl State {
                 Operation::Job(op) => self.job(caller, op),
                 Operation::ReportGuard(op) => self.report_guard(caller, op),
                 Operation::Quota(op) => self.quota(caller, op),
+                Operation::SetRegion { region } => self.set_region(caller, region.as_ref()),
+                Operation::PutHome(op) => self.put_home(caller, op),
             }
         };
         self.look_if_changed();
@@ -480,6 +490,11 @@ impl State {
     /// The hash over all entries and outcomes so far (DESIGN.md section 7).
     pub fn outcome_chain(&self) -> EntryHash {
         self.outcome_chain
+    }
+
+    /// Where this service runs; `None`: it has not said.
+    pub fn region(&self) -> Option<&RegionName> {
+        self.region.as_ref()
     }
 
     /// A rehearsal differed twice: no node trims.

@@ -235,6 +235,7 @@ fn namespace_view(namespace: &Namespace) -> NamespaceView {
         version: namespace.version,
         policy: namespace.policy.clone(),
         holds: namespace.hold_policy.clone(),
+        home: namespace.home.clone(),
         is_proven: namespace.proven,
         leases: namespace.leases(),
         waiters: namespace.waiters,

@@ -9,7 +9,7 @@
 //! From level 3 on version 2 has more behind each row: of a namespace its rules for holds and its jobs, of a claim its
 //! face, of a delay whose it is.
 //!
-//! From level 4 on version 3 has quotas besides: the trees of each namespace, reservations, and behind each record what
+//! From level 4 on version 3 has regions and quotas besides: the trees of each namespace, reservations, and behind each record what
 //! was answered to a write.
 //!
 //! The hash is checked before anything is read: a damaged snapshot is an error, and a state that breaks an
@@ -183,6 +183,7 @@ impl State {
             let more = (&namespace.hold_policy, namespace.proven, &namespace.jobs);
             write_more(has_more, &more, writer)?;
             if has_quotas {
+                namespace.home.serialize(writer)?;
                 QuotaRows::write_space(&namespace.quotas, writer)?;
             }
         }
@@ -196,6 +197,7 @@ impl State {
             write_more(has_more, &(delay.family, &delay.owner), writer)?;
         }
         if has_quotas {
+            self.region.serialize(writer)?;
             QuotaRows::write(self, writer)?;
         }
         for (step, count, records) in self.memory.forgettable() {
@@ -303,6 +305,7 @@ impl State {
                 (namespace.hold_policy, namespace.proven, namespace.jobs) = more;
             }
             if has_quotas {
+                namespace.home = Option::deserialize_reader(reader)?;
                 namespace.quotas = QuotaRows::read_space(reader)?;
             }
             state.namespaces.push(namespace);
@@ -328,6 +331,7 @@ impl State {
             state.insert_delay(row, more)?;
         }
         if has_quotas {
+            state.region = Option::deserialize_reader(reader)?;
             QuotaRows::read(&mut state, reader)?;
         }
         for _ in 0..fixed.forget_steps {
@@ -355,6 +359,7 @@ impl State {
             level: fixed.level,
             service_min_ttl_ms: fixed.service_min_ttl_ms,
             trim_held: fixed.trim_held,
+            region: None,
             paused_until: fixed.paused_until,
             revision: fixed.revision,
             last_token: fixed.last_token,

@@ -33,7 +33,7 @@ fn folder(level: u32) -> PathBuf {
 
 /// How many kinds of commands there are, and which one this is. A new kind does not compile here until it is
 /// added, and then fails the tests until a fixture has it.
-const KINDS: usize = 45;
+const KINDS: usize = 50;
 
 fn kind(operation: &Operation) -> usize {
     match operation {
@@ -82,6 +82,11 @@ fn kind(operation: &Operation) -> usize {
         Operation::Quota(QuotaCommand::ReportUsage(_)) => 42,
         Operation::Quota(QuotaCommand::Reconcile(_)) => 43,
         Operation::Quota(QuotaCommand::Adjust(_)) => 44,
+        Operation::Quota(QuotaCommand::ShareGrant(_)) => 45,
+        Operation::Quota(QuotaCommand::ShareReturn(_)) => 46,
+        Operation::Quota(QuotaCommand::ShareReclaim(_)) => 47,
+        Operation::SetRegion { .. } => 48,
+        Operation::PutHome(_) => 49,
     }
 }
 

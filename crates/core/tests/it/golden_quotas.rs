@@ -4,11 +4,15 @@ use sereno_core::{
     command::{
         Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry,
         Operation, PutLimit, QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage,
-        ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement,
+        PutHome, PutNamespace, ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement,
+        ShareGrant, ShareReclaim, ShareReturn,
     },
     ids::{ObjectId, ReservationId},
-    names::{Labels, Owner, QuotaName, QuotaPath, Reason, RequestId},
+    names::{
+        Labels, NamespaceName, Owner, QuotaName, QuotaPath, Reason, RegionName, RequestId,
+    },
     outcome::{Done, QuotaDone},
+    policy::Policy,
     testing::{Scribe, default_namespace},
 };
 
@@ -47,6 +51,7 @@ fn limit(n: u64, quota: &str, path: &str, limits: NodeLimits) -> QuotaCommand {
         node: node(quota, path),
         limits,
         expected_version: 0,
+        refuse_debt: false,
         request_id: request(n),
     })
 }
@@ -82,6 +87,7 @@ pub(super) fn live(scribe: &mut Scribe) {
     trees(scribe);
     let commit = reservations(scribe);
     books(scribe, commit);
+    regions(scribe);
 }
 
 fn trees(scribe: &mut Scribe) {
@@ -92,6 +98,7 @@ fn trees(scribe: &mut Scribe) {
         weight: 3,
         owner_reserved_max: Some(38),
         patience_ms: None,
+        home: None,
     };
     let patient = NodeLimits { patience_ms: Some(60_000), ..NodeLimits::of(64) };
     let remove = QuotaCommand::RemoveNode(RemoveNode {
@@ -144,11 +151,11 @@ fn reservations(scribe: &mut Scribe) -> ObjectId {
             commit(24, of(1), Some(gpu(2)), false, Late::Reject, 50),
         ],
     );
-    let commits = done.iter().filter_map(|done| match done {
+    let mut commits = done.iter().filter_map(|done| match done {
         QuotaDone::Committed(done) => Some(done.commit),
         _ => None,
     });
-    let first = commits.last().expect("one was made");
+    let first = commits.next().expect("one was made");
     scribe.pass(1_500);
     let (settlement, reason) = (Settlement::Commit, reason());
     let settle = Settle { of: of(3), settlement, reason, request_id: request(25) };
@@ -213,6 +220,64 @@ fn books(scribe: &mut Scribe, commit: ObjectId) {
             QuotaCommand::ReportUsage(report),
             QuotaCommand::Reconcile(reconcile),
             QuotaCommand::Adjust(adjust),
+        ],
+    );
+}
+
+fn regions(scribe: &mut Scribe) {
+    let region = |text: &str| RegionName::new(text).expect("a region");
+    let namespace = default_namespace;
+    let grant = |n: u8| {
+        QuotaCommand::ShareGrant(ShareGrant {
+            namespace: namespace(),
+            node: node("bytes", ""),
+            region: region("us-east"),
+            amount: 1 << 20,
+            overdraft_cap: 1 << 10,
+            share: name(n),
+            request_id: request(u64::from(n)),
+        })
+    };
+    let back = ShareReturn {
+        namespace: namespace(),
+        share: name(60),
+        returned: 5,
+        spent: 6,
+        request_id: request(62),
+    };
+    let reclaim = ShareReclaim {
+        namespace: namespace(),
+        share: name(61),
+        reason: reason(),
+        request_id: request(63),
+    };
+    run(
+        scribe,
+        10,
+        vec![
+            grant(60),
+            grant(61),
+            QuotaCommand::ShareReturn(back),
+            QuotaCommand::ShareReclaim(reclaim),
+        ],
+    );
+    let elsewhere = NamespaceName::new("elsewhere").expect("a name");
+    let put = PutNamespace {
+        namespace: elsewhere.clone(),
+        expected_version: 0,
+        policy: Policy::default(),
+    };
+    let home = PutHome {
+        namespace: elsewhere,
+        home: Some(region("us-east")),
+        expected_version: 1,
+    };
+    scribe.batch(
+        10,
+        vec![
+            Operation::SetRegion { region: Some(region("eu-west")) },
+            Operation::PutNamespace(put),
+            Operation::PutHome(home),
         ],
     );
 }

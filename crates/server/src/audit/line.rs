@@ -196,7 +196,15 @@ impl Line<'_> {
                 self.number("version", *version);
             }
             EventKind::Begun { token } => self.number("fencingToken", token.0),
-            EventKind::GuardSeen => {}
+            EventKind::GuardSeen | EventKind::RegionSet { .. } | EventKind::HomePut { .. } => {}
+            EventKind::Quota(event) => {
+                if let Some((_, fence)) = event.reservation {
+                    self.number("fencingToken", fence.0);
+                }
+                if let Some(reason) = &event.reason {
+                    self.text("reason", reason.as_str());
+                }
+            }
             EventKind::FenceRefused { token, highest } => {
                 self.number("fencingToken", token.0);
                 if let Some(highest) = highest {
@@ -278,6 +286,9 @@ fn kind_of(kind: &EventKind) -> AuditKind {
         EventKind::RunChanged { .. } => AuditKind::RunChanged,
         EventKind::GuardSeen => AuditKind::GuardSeen,
         EventKind::FenceRefused { .. } => AuditKind::FenceRefused,
+        EventKind::Quota(_) => AuditKind::QuotaChanged,
+        EventKind::RegionSet { .. } => AuditKind::RegionSet,
+        EventKind::HomePut { .. } => AuditKind::HomePut,
         EventKind::Queued | EventKind::WaitEnded { .. } => {
             unreachable!("only audited events become lines")
         }

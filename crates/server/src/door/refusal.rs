@@ -35,7 +35,7 @@ pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
     let anew = if has_request_id { RetryWith::NewRequestId } else { RetryWith::SameRequestId };
     match code {
         Code::Locked | Code::WaitTimeout | Code::QueueFull | Code::LimitReached => Some(anew),
-        Code::Taken | Code::RunClaimed | Code::RunPaused => Some(anew),
+        Code::Taken | Code::RunClaimed | Code::RunPaused | Code::QuotaExhausted => Some(anew),
         Code::Abandoned | Code::LeaseEnded | Code::RequestIdReused if has_request_id => Some(anew),
         Code::Overloaded | Code::Unavailable => Some(RetryWith::SameRequestId),
         Code::Abandoned
@@ -48,14 +48,23 @@ pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
         | Code::MaxHoldReached
         | Code::VersionConflict
         | Code::RunFinished
-        | Code::RetriesExhausted => None,
+        | Code::RetriesExhausted
+        | Code::ReservationEnded
+        | Code::ExceedsReservation
+        | Code::ExpiredNoCapacity
+        | Code::StaleReport
+        | Code::WrongRegion => None,
     }
 }
 
 fn with_detail(refused: Refused, detail: Detail, single: bool) -> Refused {
     refused.with(|problem| match detail {
         Detail::None | Detail::Paused | Detail::BornAt => {}
-        Detail::Missing(_) | Detail::Level { .. } => {}
+        Detail::Missing(_) | Detail::Level { .. } | Detail::Home { .. } => {}
+        // Only quotas are refused so, and this door does not ask for them yet: its sentence is all there is.
+        Detail::Excess(_) | Detail::Report { .. } => {}
+        Detail::Exhausted(of) => problem.sweep_pending = Some(of.sweep_pending),
+        Detail::Quarantined { fence } => problem.fencing_token = Some(fence.0),
         Detail::Run { holder: who } => problem.holder = who.as_ref().map(holder),
         Detail::Invalid(invalid) => problem.field = Some(invalid.field),
         Detail::Locked(mut in_the_way) => match in_the_way.pop() {
@@ -149,6 +158,26 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             "no candidate of that name waits for the election".into()
         }
         (Detail::Missing(Missing::Job), _) => "there is no such job: put it first".into(),
+        (Detail::Missing(Missing::Reservation), _) => {
+            "no such reservation is known, or not any more".into()
+        }
+        (Detail::Missing(Missing::Node), _) => "there is no such node: put its limit first".into(),
+        (Detail::Missing(Missing::Share), _) => "no such share is known, or not any more".into(),
+        (Detail::Home { home }, _) => format!("region {home} decides about it: ask there"),
+        (Detail::Exhausted(of), _) => {
+            let name = |layer: &outcome::Layer| format!("{}/{}", layer.node.quota, layer.node.path);
+            let names: Vec<_> = of.layers.iter().map(name).collect();
+            format!("exhausted: {}", names.join(", "))
+        }
+        (Detail::Quarantined { fence }, _) => {
+            format!("the reservation with fence {fence} waits for an operator to settle it")
+        }
+        (Detail::Excess(of), _) => {
+            format!("{} was named of {}/{}, and {} is there", of.asked, of.node.quota, of.node.path, of.has)
+        }
+        (Detail::Report { epoch, age_ms }, _) => {
+            format!("the last report is number {epoch}, and this one is {age_ms} ms old")
+        }
         (Detail::Level { needed }, _) => {
             format!("this belongs to level {needed}, which is not in force yet")
         }

@@ -298,7 +298,12 @@ fn to_event(batch: &EventBatch, event: &Event) -> WatchEvent {
             highest: highest.map(|token| token.0),
             ..base
         },
-        EventKind::GuardSeen => base,
+        EventKind::GuardSeen | EventKind::RegionSet { .. } | EventKind::HomePut { .. } => base,
+        EventKind::Quota(event) => WatchEvent {
+            fencing_token: event.reservation.map(|(_, fence)| fence.0),
+            reason: event.reason.as_ref().map(ToString::to_string),
+            ..base
+        },
         EventKind::JobPut { version } => WatchEvent { version: Some(*version), ..base },
         EventKind::JobPaused { reason, .. } => {
             WatchEvent { reason: Some(reason.to_string()), ..base }
@@ -345,6 +350,9 @@ fn kind(kind: &EventKind) -> WatchKind {
         EventKind::RunChanged { .. } => WatchKind::RunChanged,
         EventKind::GuardSeen => WatchKind::GuardSeen,
         EventKind::FenceRefused { .. } => WatchKind::FenceRefused,
+        EventKind::Quota(_) => WatchKind::QuotaChanged,
+        EventKind::RegionSet { .. } => WatchKind::RegionSet,
+        EventKind::HomePut { .. } => WatchKind::HomePut,
     }
 }
 

@@ -66,6 +66,7 @@ struct Namespace {
     handed_off: Counter,
     finished: Counter,
     replaced: Counter,
+    committed: Counter,
 }
 
 impl Namespace {
@@ -83,6 +84,7 @@ impl Namespace {
             End::HandedOff => &self.handed_off,
             End::Finished => &self.finished,
             End::Replaced => &self.replaced,
+            End::Committed => &self.committed,
         }
     }
 }
@@ -232,6 +234,9 @@ impl EventMetrics {
             | EventKind::JobPaused { .. }
             | EventKind::RunAsked { .. }
             | EventKind::RunClaimed { .. }
+            | EventKind::Quota(_)
+            | EventKind::RegionSet { .. }
+            | EventKind::HomePut { .. }
             | EventKind::GuardSeen => {}
         }
     }
@@ -260,6 +265,7 @@ impl Families {
             handed_off: ended(End::HandedOff),
             finished: ended(End::Finished),
             replaced: ended(End::Replaced),
+            committed: ended(End::Committed),
             released: ended(End::Released),
             expired: ended(End::Expired),
             max_hold: ended(End::MaxHold),

@@ -57,6 +57,15 @@ impl State {
                 }
             }
         }
+        for share in space.shares.values() {
+            assert!(share.amount > 0, "a share that is empty has ended");
+            *reserved.entry(share.place).or_default() += share.kept();
+            for id in space.tree(share.place).chain(share.place.1) {
+                let count = owners.entry(((share.place.0, id), &share.owner)).or_default();
+                *count += share.kept();
+            }
+        }
+        owners.retain(|_, count| *count > 0);
         let mut accounts = 0;
         for (number, tree) in space.trees.iter().enumerate() {
             check_tree(tree);

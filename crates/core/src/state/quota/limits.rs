@@ -14,7 +14,11 @@ use crate::{
 
 impl NodeLimits {
     /// Checks every field against the service's limits, and the fields against each other.
-    pub(super) fn check(&self, is_root: bool) -> Result<(), Invalid> {
+    pub(super) fn check(&self, depth: usize) -> Result<(), Invalid> {
+        let is_root = depth == 0;
+        if self.home.is_some() && depth > 1 {
+            return Err(Invalid::new("home", "is said by a root or a node right below it"));
+        }
         within("limit", self.limit, 0..=limits::QUOTA_AMOUNT_MAX)?;
         within("burst", self.burst, 0..=limits::QUOTA_AMOUNT_MAX - self.limit)?;
         within("weight", self.weight, 1..=limits::QUOTA_WEIGHT_MAX)?;
@@ -42,7 +46,7 @@ impl State {
         namespace: u32,
         op: &PutLimit,
     ) -> Result<QuotaDone, No> {
-        op.limits.check(op.node.path.as_str().is_empty()).map_err(refused)?;
+        op.limits.check(op.node.path.depth()).map_err(refused)?;
         let place = match self.space(namespace).find(&op.node) {
             Some(place) => {
                 let node = self.space(namespace).node(place);
@@ -50,6 +54,11 @@ impl State {
                 let (parent, before) = (node.parent, node.limits.guaranteed);
                 let tree = self.space(namespace).tree(place);
                 check_guarantee(tree, parent, before, op.limits.guaranteed)?;
+                let cap = op.limits.limit + op.limits.burst;
+                if op.refuse_debt && self.space(namespace).node(place).claim > cap {
+                    let rule = format!("is below what is claimed: {}", tree.node(place.1).claim);
+                    return Err(refused(Invalid::new("limit", rule)));
+                }
                 place
             }
             None => {
@@ -133,6 +142,9 @@ impl State {
             node if !node.children.is_empty() => "has nodes below it",
             node if !node.is_unused() => "is used: something is committed or reserved there",
             _ if is_waited_for => "is waited for",
+            _ if space.shares.values().any(|share| share.place == place) => {
+                "is lent to another region"
+            }
             _ => "",
         };
         if !in_the_way.is_empty() {

@@ -13,6 +13,7 @@ mod reconcile;
 mod request;
 mod reserve;
 mod save;
+mod share;
 mod wait;
 
 use super::{
@@ -62,6 +63,8 @@ pub(super) struct Space {
     index: BTreeMap<QuotaName, u32>,
     /// Those who wait, by the nodes that they want.
     lanes: BTreeMap<LaneKey, Lane>,
+    /// What other regions have been lent.
+    shares: BTreeMap<ReservationId, share::Share>,
     /// Reservations that live or may still be committed late.
     reservations: u64,
     /// Nodes of live reservations, each for itself.
@@ -272,6 +275,17 @@ impl State {
             }
             QuotaCommand::Adjust(adjust) => {
                 self.quota_write(caller, op, None, |state, of| state.adjust(caller, of, adjust))
+            }
+            QuotaCommand::ShareGrant(grant) => {
+                self.quota_write(caller, op, None, |state, of| state.grant_share(caller, of, grant))
+            }
+            QuotaCommand::ShareReturn(back) => {
+                self.quota_write(caller, op, None, |state, of| state.return_share(caller, of, back))
+            }
+            QuotaCommand::ShareReclaim(reclaim) => {
+                self.quota_write(caller, op, None, |state, of| {
+                    state.reclaim_share(caller, of, reclaim)
+                })
             }
         }
     }

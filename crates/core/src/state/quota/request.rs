@@ -188,7 +188,7 @@ impl Content for QuotaCommand {
     fn fingerprint(&self) -> Fingerprint {
         match self {
             Self::PutLimit(op) => {
-                let what = (&op.node, &op.limits, op.expected_version);
+                let what = (&op.node, &op.limits, op.expected_version, op.refuse_debt);
                 encode(|buffer| (20_u8, what).serialize(buffer))
             }
             Self::RemoveNode(op) => {
@@ -230,6 +230,16 @@ impl Content for QuotaCommand {
                 let change: Adjustment = op.change;
                 let what = (&op.node, &op.owner, change, &op.reason);
                 encode(|buffer| (32_u8, what).serialize(buffer))
+            }
+            Self::ShareGrant(op) => {
+                let what = (&op.node, &op.region, op.amount, op.overdraft_cap);
+                encode(|buffer| (33_u8, what).serialize(buffer))
+            }
+            Self::ShareReturn(op) => {
+                encode(|buffer| (34_u8, op.share, op.returned, op.spent).serialize(buffer))
+            }
+            Self::ShareReclaim(op) => {
+                encode(|buffer| (35_u8, op.share, &op.reason).serialize(buffer))
             }
         }
     }

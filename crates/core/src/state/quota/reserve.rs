@@ -64,6 +64,9 @@ impl State {
             return Err(No::Forget(invalid.into()));
         }
         self.check_reserve(namespace, op)?;
+        if let Some(home) = self.items_away(namespace, &op.items) {
+            return Err(crate::state::region::wrong_region(&home).into());
+        }
         let asks = match self.demand(namespace, &op.items) {
             Demand::Of(asks) => asks,
             Demand::Unknown(layers) => return Err(self.exhausted(layers).into()),

@@ -66,7 +66,7 @@ impl QuotaRows {
             (&tree.name.as_ref().expect("a quota has a name"), nodes, &tree.vacant)
                 .serialize(writer)?;
         }
-        Ok(())
+        space.shares.serialize(writer)
     }
 
     /// The same read, with the use that is committed.
@@ -80,6 +80,13 @@ impl QuotaRows {
                 space.accounts += node.accounts.len() as u64;
             }
             space.trees.push(tree);
+        }
+        space.shares = BTreeMap::deserialize_reader(reader)?;
+        for share in space.shares.values() {
+            let posting = Posting { committed: 0, reserved: signed(share.kept()) };
+            let tree = &mut space.trees[share.place.0 as usize];
+            tree.post(share.place.1, posting, |_, _| {});
+            tree.post_owner(share.place.1, &share.owner, posting.reserved);
         }
         Ok(space)
     }

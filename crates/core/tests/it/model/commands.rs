@@ -59,7 +59,9 @@ impl Reference {
             }
             Operation::Job(op) => self.job(caller, op),
             Operation::ReportGuard(op) => self.report_guard(caller, op),
-            Operation::Quota(_) => unreachable!("quotas have a model of their own"),
+            Operation::Quota(_) | Operation::SetRegion { .. } | Operation::PutHome(_) => {
+                unreachable!("quotas have a model of their own")
+            }
         }
     }
 
@@ -344,7 +346,9 @@ fn is_of_level_3(operation: &Operation) -> bool {
         | Operation::Hold(_)
         | Operation::Job(_)
         | Operation::ReportGuard(_)
-        | Operation::Quota(_) => true,
+        | Operation::Quota(_)
+        | Operation::SetRegion { .. }
+        | Operation::PutHome(_) => true,
         _ => false,
     }
 }

@@ -10,6 +10,7 @@ mod chance;
 mod compare;
 mod decide;
 mod line;
+mod regions;
 mod world;
 
 use proptest::prelude::*;

@@ -102,6 +102,7 @@ impl World {
             node: node(index),
             limits,
             expected_version,
+            refuse_debt: false,
             request_id: self.request_id(),
         }))
     }
@@ -230,6 +231,7 @@ impl World {
                     weight,
                     owner_reserved_max: owner_max,
                     patience_ms: patience_ms.filter(|_| is_root),
+                    home: None,
                 };
                 let version = self.reference.books.limits[&node(at)].1;
                 let put = self.put(at, limits.clone(), version);

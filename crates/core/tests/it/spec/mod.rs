@@ -17,6 +17,7 @@ mod print;
 mod quota_ends;
 mod quota_limits;
 mod quota_print;
+mod quota_regions;
 mod quota_reserve;
 mod quota_waits;
 mod quota_words;

@@ -178,6 +178,7 @@ impl Names {
             }
             Done::GuardReported => "on record".into(),
             Done::Quota(done) => self.quota_done(done),
+            Done::RegionSet => "region set".into(),
         }
     }
 
@@ -292,6 +293,8 @@ impl Names {
                 format!("fence refused {}", self.token(*token))
             }
             EventKind::Quota(event) => self.quota_event(event),
+            EventKind::RegionSet { region } => format!("region {region:?}"),
+            EventKind::HomePut { home } => format!("home {home:?}"),
         };
         let mut subject = event.family.as_str().to_string();
         let namespace = event.namespace.as_ref().map(ToString::to_string);

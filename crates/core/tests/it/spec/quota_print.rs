@@ -83,6 +83,14 @@ impl Names {
                 let commit = commit.map_or(String::new(), |id| format!(" {}", self.commit(id)));
                 format!("adjusted to {committed}{commit}")
             }
+            QuotaDone::Shared(shared) => {
+                let commit =
+                    shared.commit.map_or(String::new(), |id| format!(" {}", self.commit(id)));
+                let reclaimed = if shared.is_reclaimed { ", reclaimed" } else { "" };
+                let (amount, kept) = (shared.amount, shared.kept);
+                let name = self.reservation(shared.share);
+                format!("share {name} of {amount}, {kept} kept{reclaimed}{commit}")
+            }
         }
     }
 
@@ -129,6 +137,7 @@ impl Names {
             Detail::Excess(of) => {
                 format!(" {} of {} has {}, {} asked", name(&of.node), of.owner, of.has, of.asked)
             }
+            Detail::Home { home } => format!(" home is {home}"),
             Detail::Report { epoch, age_ms } => format!(" last epoch {epoch}, {} old", ms(*age_ms)),
             other => panic!("not about a quota: {other:?}"),
         }
@@ -167,6 +176,16 @@ impl Names {
                 format!("reconciled by report {epoch} of {reporter}")
             }
             QuotaChange::Adjusted => "adjusted".into(),
+            QuotaChange::ShareGranted { share, overdraft_cap } => {
+                format!("share {} granted, cap {overdraft_cap}", self.reservation(*share))
+            }
+            QuotaChange::ShareReturned { share, commit } => {
+                let commit = commit.map_or(String::new(), |id| format!(" {}", self.commit(id)));
+                format!("share {} returned{commit}", self.reservation(*share))
+            }
+            QuotaChange::ShareReclaimed { share, lent } => {
+                format!("share {} reclaimed, {lent} lent", self.reservation(*share))
+            }
         };
         if let Some((of, fence)) = event.reservation {
             text += &format!(" {} {}", self.reservation(of), self.token(fence));

@@ -7,6 +7,8 @@
 //! begin-work R1 ttl:1m expiry:commit      commit R1 [gpu/acme=2] [part] late:readmit      extend R1 ttl:10s
 //! resize R1 gpu/acme=2       drop R1      settle R1 release       return C1 gpu/acme=2 by:w1
 //! usage gpu/acme 12 by:counter epoch:1 then:10 read:-5s       reconcile gpu/acme by:counter epoch:1 [dry] [at-once]
+//! share gpu/acme 4 to:us cap:2 id:1    share-return R1 returned:1 spent:2    share-reclaim R1
+//! region eu    home shop eu v:1    limit … home:eu refuse:debt
 //! adjust gpu/acme +2 by:w1     … fence:T1 where a reservation is named
 //! book gpu/acme   shows a node      who gpu/acme   explains it
 //! ```
@@ -20,10 +22,11 @@ use sereno_core::{
     command::{
         Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry,
         PutLimit, QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage,
-        ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement,
+        ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement, ShareGrant, ShareReclaim,
+        ShareReturn,
     },
     ids::{ClusterTime, ReservationId, Revision},
-    names::{QuotaName, QuotaPath, Reason, RequestId},
+    names::{QuotaName, QuotaPath, Reason, RegionName, RequestId},
     outcome::{Layer, Shortage},
 };
 
@@ -63,6 +66,10 @@ fn on_expiry(line: &Line) -> OnExpiry {
     }
 }
 
+fn region(line: &Line) -> Option<RegionName> {
+    line.get("home").map(|text| RegionName::new(text).expect("a region"))
+}
+
 pub(super) fn layer(layer: &Layer) -> String {
     let Layer { limit, burst, committed, reserved, available, asked, shortfall, version, .. } = layer;
     let burst = if *burst > 0 { format!("+{burst}") } else { String::new() };
@@ -96,8 +103,10 @@ impl World {
                     weight: line.number("weight").unwrap_or(1),
                     owner_reserved_max: line.number("owner"),
                     patience_ms: line.ms("patience"),
+                    home: region(line),
                 },
                 expected_version: line.number("v").unwrap_or(0),
+                refuse_debt: line.get("refuse").is_some(),
                 request_id,
             }),
             "remove" => QuotaCommand::RemoveNode(RemoveNode {
@@ -217,6 +226,28 @@ impl World {
                     request_id,
                 })
             }
+            "share" => QuotaCommand::ShareGrant(ShareGrant {
+                namespace,
+                node: node(line.word(1)),
+                region: RegionName::new(line.get("to").expect("to:…")).expect("a region"),
+                amount: line.word(2).parse().expect("an amount"),
+                overdraft_cap: line.number("cap").unwrap_or(0),
+                share: self.draw_reservation(line.get("id")),
+                request_id,
+            }),
+            "share-return" => QuotaCommand::ShareReturn(ShareReturn {
+                namespace,
+                share: self.names.reservation_named(line.word(1)),
+                returned: line.number("returned").unwrap_or(0),
+                spent: line.number("spent").unwrap_or(0),
+                request_id,
+            }),
+            "share-reclaim" => QuotaCommand::ShareReclaim(ShareReclaim {
+                namespace,
+                share: self.names.reservation_named(line.word(1)),
+                reason: Reason::new(line.get("reason").unwrap_or("why")).expect("a reason"),
+                request_id,
+            }),
             _ => return None,
         })
     }

@@ -24,11 +24,11 @@ use sereno_core::{
     Applied, State,
     command::{
         Abandon, Acquire, AcquireAll, Command, EndDeserted, ForceRelease, LeaseRef, Operation,
-        PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
+        PutHome, PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
     },
     entry::Body,
     ids::{ClusterTime, LeaseId, LogId, Revision, Token},
-    names::{Caller, NamespaceName, Reason, ResourceName},
+    names::{Caller, NamespaceName, Reason, RegionName, ResourceName},
     query::FaceView,
     testing::{Scribe, lease_id},
 };
@@ -345,6 +345,15 @@ impl World {
                 Operation::RaiseLevel { level: line.word(1).parse().expect("a level") }
             }
             "hold-trim" => Operation::HoldTrim,
+            "region" => {
+                let region = RegionName::new(line.word(1)).expect("a region");
+                Operation::SetRegion { region: Some(region) }
+            }
+            "home" => Operation::PutHome(PutHome {
+                namespace: NamespaceName::new(line.word(1)).expect("a namespace"),
+                home: line.plain.get(2).map(|text| RegionName::new(text).expect("a region")),
+                expected_version: line.number("v").expect("v:…"),
+            }),
             _ => self.face_operation(line),
         }
     }
