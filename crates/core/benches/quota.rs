@@ -4,7 +4,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sereno_core::{
     command::{
-        Commit, Command, Item, Late, NodeLimits, NodeRef, OnExpiry, Operation, PutLimit,
+        Command, Commit, Item, Late, NodeLimits, NodeRef, OnExpiry, Operation, PutLimit,
         QuotaCommand, ReservationRef, Reserve,
     },
     entry::{Body, Entry},
@@ -111,9 +111,12 @@ fn layers(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(GROUP));
     for (name, path) in [("one layer", ""), ("three layers", "acme/vision")] {
         let (mut scribe, mut next) = tree();
-        group.bench_function(format!("reserve and commit, {name}, 64 commands an entry"), |bencher| {
-            bencher.iter_custom(|rounds| measure(&mut scribe, &mut next, path, rounds));
-        });
+        group.bench_function(
+            format!("reserve and commit, {name}, 64 commands an entry"),
+            |bencher| {
+                bencher.iter_custom(|rounds| measure(&mut scribe, &mut next, path, rounds));
+            },
+        );
     }
     let (mut scribe, mut next) = tree();
     scribe.run(reserve("full", 1 << 40, 0));

@@ -15,8 +15,7 @@ pub use job::{
 pub use quota::{
     Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry, PutLimit,
     QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage, ReservationRef, Reserve,
-    Resize, ReturnUse, Settle, Settlement, ShareGrant, ShareReclaim,
-    ShareReturn,
+    Resize, ReturnUse, Settle, Settlement, ShareGrant, ShareReclaim, ShareReturn,
 };
 
 use crate::{

@@ -8,7 +8,7 @@ mod trial;
 
 pub(crate) use account::Account;
 pub(crate) use tree::{LastRefusal, Node, Posting, Report, Tree, changed, difference, signed};
-pub(crate) use trial::{Asked, Kept, Trial, TrialRow};
+pub(crate) use trial::{Asked, Kept, Trial, TrialRow, Wanted};
 
 /// Where a node is: its tree in a namespace, and its place in that tree.
 pub(crate) type Place = (u32, u32);

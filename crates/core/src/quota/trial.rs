@@ -131,3 +131,29 @@ impl Kept {
         }
     }
 }
+
+/// What several asks want together of each node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted(BTreeMap<Place, u64>);
+
+impl Wanted {
+    /// One more of them.
+    pub(crate) fn add(&mut self, trees: &[Tree], ask: &Asked) {
+        let (tree, at) = ask.place;
+        let (mut next, mut delta) = (Some(at), ask.amount);
+        while let Some(id) = next.filter(|_| delta > 0) {
+            let node = trees[tree as usize].node(id);
+            let wanted = self.0.entry((tree, id)).or_default();
+            let counted = (node.claim + *wanted).max(node.effective);
+            *wanted += delta;
+            delta = (node.claim + *wanted).max(node.effective) - counted;
+            next = node.parent;
+        }
+    }
+
+    /// The node does not hold them all.
+    pub(crate) fn is_contended(&self, trees: &[Tree], place: Place) -> bool {
+        let node = trees[place.0 as usize].node(place.1);
+        node.claim + self.0.get(&place).copied().unwrap_or(0) > node.cap()
+    }
+}

@@ -3,14 +3,12 @@
 use sereno_core::{
     command::{
         Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry,
-        Operation, PutLimit, QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage,
-        PutHome, PutNamespace, ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement,
+        Operation, PutHome, PutLimit, PutNamespace, QuotaCommand, Reconcile, ReleaseReservation,
+        RemoveNode, ReportUsage, ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement,
         ShareGrant, ShareReclaim, ShareReturn,
     },
     ids::{ObjectId, ReservationId},
-    names::{
-        Labels, NamespaceName, Owner, QuotaName, QuotaPath, Reason, RegionName, RequestId,
-    },
+    names::{Labels, NamespaceName, Owner, QuotaName, QuotaPath, Reason, RegionName, RequestId},
     outcome::{Done, QuotaDone},
     policy::Policy,
     testing::{Scribe, default_namespace},
@@ -56,7 +54,13 @@ fn limit(n: u64, quota: &str, path: &str, limits: NodeLimits) -> QuotaCommand {
     })
 }
 
-fn reserve(n: u8, items: Vec<Item>, ttl_ms: u64, on_expiry: OnExpiry, wait_ms: u64) -> QuotaCommand {
+fn reserve(
+    n: u8,
+    items: Vec<Item>,
+    ttl_ms: u64,
+    on_expiry: OnExpiry,
+    wait_ms: u64,
+) -> QuotaCommand {
     QuotaCommand::Reserve(Reserve {
         namespace: default_namespace(),
         owner: owner("worker"),
@@ -143,7 +147,13 @@ fn reservations(scribe: &mut Scribe) -> ObjectId {
             reserve(4, gpu(1), 1_000, OnExpiry::Release, 0),
             reserve(5, gpu(1), 1_000, OnExpiry::Quarantine, 0),
             reserve(6, gpu(1), 60_000, OnExpiry::Release, 0),
-            reserve(7, vec![item("gpu", "acme", 60), item("gpu", "none", 1)], 5_000, OnExpiry::Release, 0),
+            reserve(
+                7,
+                vec![item("gpu", "acme", 60), item("gpu", "none", 1)],
+                5_000,
+                OnExpiry::Release,
+                0,
+            ),
             QuotaCommand::Begin(begin),
             QuotaCommand::Extend(extend),
             QuotaCommand::Resize(resize),
@@ -267,11 +277,7 @@ fn regions(scribe: &mut Scribe) {
         expected_version: 0,
         policy: Policy::default(),
     };
-    let home = PutHome {
-        namespace: elsewhere,
-        home: Some(region("us-east")),
-        expected_version: 1,
-    };
+    let home = PutHome { namespace: elsewhere, home: Some(region("us-east")), expected_version: 1 };
     scribe.batch(
         10,
         vec![

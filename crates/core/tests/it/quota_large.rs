@@ -145,8 +145,7 @@ fn thousands_wait_in_order() {
 #[test]
 fn hammering_delays_no_guarantee() {
     let guaranteed = NodeLimits { guaranteed: 10, ..NodeLimits::of(100) };
-    let nodes =
-        [("", NodeLimits::of(100)), ("loud", NodeLimits::of(100)), ("quiet", guaranteed)];
+    let nodes = [("", NodeLimits::of(100)), ("loud", NodeLimits::of(100)), ("quiet", guaranteed)];
     let mut scribe = tree(&nodes);
     for n in 0..10_000 {
         let mut asks = vec![reserve("loud", 1 + n % 3, n, 1_000 + n % 700, 600_000)];

@@ -96,16 +96,16 @@ impl State {
             let detail = Detail::Report { epoch, age_ms };
             return Err(Refusal::new(Code::StaleReport).with(detail).into());
         };
-        let change = planned(&report, self.space(namespace).node(place), op.at_once);
+        let left = left_of(&report, self.space(namespace).node(place));
+        let change = if op.at_once { left } else { agreed(left, report.drift_before) };
         let mut done = Reconciled {
             change: 0,
             dry_run: op.dry_run,
             already: report.is_compensated,
-            waits_for_another: report.drift.drift != 0 && change == 0,
+            waits_for_another: left != 0 && change == 0 && !report.is_compensated,
             commit: None,
         };
         if report.is_compensated || change == 0 {
-            done.waits_for_another &= !report.is_compensated;
             return Ok(QuotaDone::Reconciled(done));
         }
         if op.dry_run {
@@ -172,20 +172,22 @@ impl State {
     }
 }
 
-/// By how much committed use is to change: what both reports agree on, or what the last one says. What has been
-/// committed or returned since (another compensation, too) explains more of it.
-fn planned(report: &Report, node: &Node, at_once: bool) -> i64 {
+/// What is left of a report's drift: what has been committed or returned since (another compensation, too) explains
+/// more of it.
+fn left_of(report: &Report, node: &Node) -> i64 {
     let Drift { observed, committed_then, drift, .. } = report.drift;
-    let (_, still) = drift_of(node, observed, committed_then);
-    let now = drift.signum() * drift.abs().min(still.abs());
-    let before = report.drift_before;
-    if still.signum() != drift.signum() {
-        return 0;
+    let (_, now) = drift_of(node, observed, committed_then);
+    match now.signum() == drift.signum() {
+        true => drift.signum() * drift.abs().min(now.abs()),
+        false => 0,
     }
-    match (at_once, now.signum() == before.signum()) {
-        (true, _) => now,
-        (false, true) => now.signum() * now.abs().min(before.abs()),
-        (false, false) => 0,
+}
+
+/// What two reports in a row agree on.
+fn agreed(now: i64, before: i64) -> i64 {
+    match now.signum() == before.signum() {
+        true => now.signum() * now.abs().min(before.abs()),
+        false => 0,
     }
 }
 

@@ -1,11 +1,13 @@
 //! Waiting for quota: who goes next, and what is kept for whom.
 //!
-//! Those who wait for the same nodes stand in one *lane*. An order over the heads of all lanes says who is in front:
+//! Those who wait for the same nodes stand in one *lane*. A node is *contended* if it does not hold the heads of all lanes
+//! together. An order over the heads says who is in front:
 //!
-//! 1. who has waited longer than the quota's patience, the oldest first;
-//! 2. then the tenant with the smallest share: use / weight of the exhausted node's child on the way, the largest
-//!    where several nodes are exhausted;
-//! 3. then the tenant whose best waiter is the oldest; inside a tenant by priority, then by age.
+//! 1. who takes nothing of a contended node, for a guarantee below it holds the ask;
+//! 2. who has waited longer than the quota's patience, the oldest first;
+//! 3. then the tenant with the smallest share: use / weight of the contended node's child on the way, the largest
+//!    where several nodes are contended;
+//! 4. then the tenant whose best waiter is the oldest; inside a tenant by priority, then by age.
 //!
 //! The first of a lane stands for it; only who comes new and does not wait may pass none of those behind it either.
 //! From the front on each is tried. Who does not pass blocks the nodes at which it is short for all behind it; one
@@ -20,7 +22,7 @@ use crate::{
     limits,
     names::Owner,
     outcome::{Code, Detail, Refusal, WaitEnd, Waiting},
-    quota::{Asked, Kept, Place, Trial},
+    quota::{Asked, Kept, Place, Trial, Wanted},
     state::{Settled, memory::Fate},
 };
 use std::{
@@ -56,18 +58,22 @@ struct Head {
     trial: Trial,
     has_waited_too_long: bool,
     priority: Reverse<u8>,
-    share: Share,
+    standing: Standing,
 }
 
-/// Use over weight of a tenant, or of what is used directly at the exhausted node, with a weight of 1.
+/// Where an ask stands against those of others.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
+struct Standing {
+    /// It takes something of a contended node.
+    takes: bool,
+    /// Use over weight of the tenant; of what is used directly at the contended node the weight is 1.
     used: u64,
     weight: u64,
     tenant: Option<Place>,
 }
 
-impl Share {
+impl Standing {
+    /// By share alone.
     fn cmp(&self, other: &Self) -> Ordering {
         let (one, two) = (self.weight.max(1), other.weight.max(1));
         (u128::from(self.used) * u128::from(two)).cmp(&(u128::from(other.used) * u128::from(one)))
@@ -246,10 +252,11 @@ impl State {
             }
             let short: Vec<_> =
                 head.trial.short(&space.trees, &kept).map(|row| row.place).collect();
-            short.into_iter().for_each(|place| kept.all(&space.trees, place));
+            // First what it can take, layer by layer: where it is short all is kept anyway.
             if head.has_waited_too_long {
                 head.asks.iter().for_each(|ask| kept.ask(&space.trees, ask));
             }
+            short.into_iter().for_each(|place| kept.all(&space.trees, place));
             if to_grant && let Some(id) = self.smaller(space, key, &head, &kept) {
                 return Survey { next: Some(id), kept };
             }
@@ -280,31 +287,34 @@ impl State {
         let space = self.space(namespace);
         let mut heads: Vec<_> =
             space.lanes.iter().filter_map(|(key, lane)| self.first_of(space, key, lane)).collect();
-        let none = Kept::default();
-        let short = |(_, head): &(_, Head)| {
-            head.trial.short(&space.trees, &none).map(|row| row.place).collect::<Vec<_>>()
-        };
-        let exhausted: BTreeSet<Place> = heads.iter().flat_map(short).collect();
+        let mut wanted = Wanted::default();
+        for (_, head) in &heads {
+            head.asks.iter().for_each(|ask| wanted.add(&space.trees, ask));
+        }
         let mut best: BTreeMap<Place, (Reverse<u8>, ObjectId)> = BTreeMap::new();
-        for (_, head) in heads.iter_mut().filter(|(_, head)| !head.has_waited_too_long) {
-            head.share = space.share(&head.trial, &exhausted);
-            if let Some(tenant) = head.share.tenant {
+        for (_, head) in &mut heads {
+            head.standing = space.standing(&head.trial, &wanted);
+            if let Some(tenant) = head.standing.tenant {
                 let own = (head.priority, head.id);
                 let best = best.entry(tenant).or_insert(own);
                 *best = own.min(*best);
             }
         }
         let rank = |head: &Head| {
-            let best = head.share.tenant.map(|tenant| best[&tenant].1);
-            (best.unwrap_or(head.id), head.share.tenant, head.priority, head.id)
+            let best = head.standing.tenant.map(|tenant| best[&tenant].1);
+            (best.unwrap_or(head.id), head.standing.tenant, head.priority, head.id)
+        };
+        let class = |head: &Head| match (head.standing.takes, head.has_waited_too_long) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
         };
         heads.sort_by(|(_, one), (_, two)| {
-            match (one.has_waited_too_long, two.has_waited_too_long) {
-                (true, true) => one.id.cmp(&two.id),
-                (true, false) => Ordering::Less,
-                (false, true) => Ordering::Greater,
-                (false, false) => one.share.cmp(&two.share).then_with(|| rank(one).cmp(&rank(two))),
-            }
+            class(one).cmp(&class(two)).then_with(|| match class(one) {
+                0 => rank(one).cmp(&rank(two)),
+                1 => one.id.cmp(&two.id),
+                _ => one.standing.cmp(&two.standing).then_with(|| rank(one).cmp(&rank(two))),
+            })
         });
         heads.into_iter()
     }
@@ -327,7 +337,7 @@ impl State {
                 trial,
                 has_waited_too_long: self.has_waited_too_long(space, key, of),
                 priority: Reverse(of.priority),
-                share: Share::default(),
+                standing: Standing::default(),
             };
             return Some((key, head));
         }
@@ -394,34 +404,35 @@ impl Space {
         })
     }
 
-    /// The share that decides where an ask stands: the largest at the exhausted nodes that it wants more of.
-    fn share(&self, trial: &Trial, exhausted: &BTreeSet<Place>) -> Share {
-        let mut largest = Share::default();
-        let wanted = |place: &Place| exhausted.contains(place);
-        for row in trial.rows.iter().filter(|row| row.raises() && wanted(&row.place)) {
-            let node = self.node(row.place);
-            let is_child = |other: &&crate::quota::TrialRow| {
-                other.place.0 == row.place.0 && self.node(other.place).parent == Some(row.place.1)
-            };
-            let mut below = trial.rows.iter().filter(is_child).peekable();
-            let direct = Share { used: node.direct(), weight: 1, tenant: Some(row.place) };
-            let itself = below.peek().is_none().then_some(direct);
-            let children = below.map(|child| {
-                let node = self.node(child.place);
-                let used = node.committed + node.reserved;
-                Share { used, weight: node.limits.weight, tenant: Some(child.place) }
-            });
-            for share in children.chain(itself) {
-                let is_larger = match share.cmp(&largest) {
-                    Ordering::Greater => true,
-                    Ordering::Equal => share.tenant < largest.tenant,
-                    Ordering::Less => false,
-                };
-                if largest.tenant.is_none() || is_larger {
-                    largest = share;
-                }
-            }
-        }
-        largest
+    /// Where an ask stands: by the largest share at the contended nodes that it takes something of.
+    fn standing(&self, trial: &Trial, wanted: &Wanted) -> Standing {
+        let contended = trial.rows.iter().filter(|row| wanted.is_contended(&self.trees, row.place));
+        let found: Vec<_> = contended.flat_map(|row| self.tenants(trial, row)).collect();
+        let takers = found.iter().filter(|one| one.takes);
+        let largest = takers.max_by(|one, two| one.cmp(two).then_with(|| two.tenant.cmp(&one.tenant)));
+        let first = found.iter().min_by_key(|one| one.tenant);
+        largest.or(first).copied().unwrap_or_default()
+    }
+
+    /// Those to whom an ask belongs at a contended node: its children on the way, or what is used there directly.
+    fn tenants<'a>(
+        &'a self,
+        trial: &'a Trial,
+        row: &'a crate::quota::TrialRow,
+    ) -> impl Iterator<Item = Standing> + 'a {
+        let takes = row.raises();
+        let is_child = |other: &&crate::quota::TrialRow| {
+            other.place.0 == row.place.0 && self.node(other.place).parent == Some(row.place.1)
+        };
+        let mut below = trial.rows.iter().filter(is_child).peekable();
+        let used = self.node(row.place).direct();
+        let direct = Standing { takes, used, weight: 1, tenant: Some(row.place) };
+        let itself = below.peek().is_none().then_some(direct);
+        let children = below.map(move |child| {
+            let node = self.node(child.place);
+            let used = node.committed + node.reserved;
+            Standing { takes, used, weight: node.limits.weight, tenant: Some(child.place) }
+        });
+        children.chain(itself)
     }
 }

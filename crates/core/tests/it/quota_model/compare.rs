@@ -80,7 +80,8 @@ fn compare_one(view: &ReservationView, of: &super::books::Reservation, now: u64)
     assert_eq!((view.state, view.owner.as_str()), (state, of.owner.as_str()));
     let left = if of.phase == Phase::Quarantined { 0 } else { of.deadline.saturating_sub(now) };
     assert_eq!(view.expires_in_ms, left, "of {of:?}");
-    let mut items: Vec<_> = view.items.iter().map(|item| (item.node.clone(), item.amount)).collect();
+    let mut items: Vec<_> =
+        view.items.iter().map(|item| (item.node.clone(), item.amount)).collect();
     items.sort();
     assert!(items.into_iter().eq(of.items.clone()), "of {of:?}");
 }

@@ -324,7 +324,13 @@ impl Reference {
         "settled".into()
     }
 
-    pub(super) fn adjust(&mut self, node: &NodeRef, owner: &str, adds: bool, amount: u64) -> String {
+    pub(super) fn adjust(
+        &mut self,
+        node: &NodeRef,
+        owner: &str,
+        adds: bool,
+        amount: u64,
+    ) -> String {
         let is_own = |lot: &&Lot| lot.node == *node && lot.owner == owner;
         let total: u64 = self.books.lots.iter().filter(is_own).map(|lot| lot.left).sum();
         if adds {

@@ -7,15 +7,16 @@ use std::{
     collections::BTreeMap,
 };
 
-/// Use and weight of whoever the ask belongs to at its worst exhausted node.
+/// Where an ask stands: whether it takes something of a contended node, and whose share counts.
 #[derive(Clone, Debug)]
-struct Share {
+struct Standing {
+    takes: bool,
     used: u64,
     weight: u64,
     tenant: Option<NodeRef>,
 }
 
-impl Share {
+impl Standing {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.used * other.weight).cmp(&(other.used * self.weight))
     }
@@ -54,70 +55,63 @@ impl Books {
     /// The first of each lane, in order.
     fn heads(&self) -> Vec<&Reservation> {
         let mut heads: Vec<_> = self.lanes().values().map(|lane| lane[0]).collect();
-        let none = Amounts::new();
-        let exhausted: Vec<_> = heads.iter().flat_map(|of| self.short(&of.items, &none)).collect();
-        let shares: BTreeMap<u64, Share> =
-            heads.iter().map(|of| (of.number, self.share(of, &exhausted))).collect();
-        let best = |tenant: &Option<NodeRef>, own: u64| {
-            let peers = heads.iter().filter(|of| !self.waited_too_long(of));
-            let peers = peers.filter(|of| shares[&of.number].tenant == *tenant);
+        let mut all = Amounts::new();
+        for (node, amount) in heads.iter().flat_map(|of| &of.items) {
+            *all.entry(node.clone()).or_default() += amount;
+        }
+        let is_contended = |node: &&NodeRef| self.claim(node, &all) > self.cap(node);
+        let contended: Vec<_> = self.limits.keys().filter(is_contended).cloned().collect();
+        let standings: BTreeMap<u64, Standing> =
+            heads.iter().map(|of| (of.number, self.standing(of, &contended))).collect();
+        let best = |of: &Reservation| {
+            let tenant = &standings[&of.number].tenant;
+            let peers = heads.iter().filter(|peer| standings[&peer.number].tenant == *tenant);
             let best = peers.map(|of| (Reverse(of.priority), of.number)).min();
-            if tenant.is_none() { own } else { best.map_or(own, |(_, number)| number) }
+            if tenant.is_none() { of.number } else { best.expect("itself").1 }
         };
-        let bests: BTreeMap<u64, u64> = heads
-            .iter()
-            .map(|of| (of.number, best(&shares[&of.number].tenant, of.number)))
-            .collect();
-        heads.sort_by(|one, two| {
-            match (self.waited_too_long(one), self.waited_too_long(two)) {
-                (true, true) => one.number.cmp(&two.number),
-                (true, false) => Ordering::Less,
-                (false, true) => Ordering::Greater,
-                (false, false) => {
-                    let (s1, s2) = (&shares[&one.number], &shares[&two.number]);
-                    let rank = |of: &Reservation, _: &Share| {
-                        (bests[&of.number], Reverse(of.priority), of.number)
-                    };
-                    s1.cmp(s2).then_with(|| rank(one, s1).cmp(&rank(two, s2)))
-                }
+        let bests: BTreeMap<u64, u64> = heads.iter().map(|of| (of.number, best(of))).collect();
+        let rank = |of: &Reservation| (bests[&of.number], Reverse(of.priority), of.number);
+        let class = |of: &Reservation| match (standings[&of.number].takes, self.waited_too_long(of))
+        {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
+        };
+        heads.sort_by(|one, two| match (class(one), class(two)) {
+            (0, 0) => rank(one).cmp(&rank(two)),
+            (1, 1) => one.number.cmp(&two.number),
+            (2, 2) => {
+                let share = standings[&one.number].cmp(&standings[&two.number]);
+                share.then_with(|| rank(one).cmp(&rank(two)))
             }
+            (one, two) => one.cmp(&two),
         });
         heads
     }
 
-    fn share(&self, of: &Reservation, exhausted: &[NodeRef]) -> Share {
+    fn standing(&self, of: &Reservation, contended: &[NodeRef]) -> Standing {
         let layers = Self::layers(&of.items);
-        let mut largest = Share { used: 0, weight: 1, tenant: None };
-        for node in layers.iter().filter(|node| exhausted.contains(node)) {
-            if !self.raises(node, &of.items) {
-                continue;
-            }
+        let mut found = Vec::new();
+        for node in layers.iter().filter(|node| contended.contains(node)) {
+            let takes = self.raises(node, &of.items);
             let below: Vec<_> =
                 layers.iter().filter(|child| parent(child).as_ref() == Some(node)).collect();
-            let mut shares: Vec<_> = below
-                .iter()
-                .map(|child| {
-                    let (committed, reserved) = self.used(child);
-                    let weight = self.limits[child].0.weight;
-                    Share { used: committed + reserved, weight, tenant: Some((*child).clone()) }
-                })
-                .collect();
-            if below.is_empty() {
-                let used = self.direct(node);
-                shares.push(Share { used, weight: 1, tenant: Some(node.clone()) });
+            for child in &below {
+                let (committed, reserved) = self.used(child);
+                let (used, weight) = (committed + reserved, self.limits[child].0.weight);
+                found.push(Standing { takes, used, weight, tenant: Some((*child).clone()) });
             }
-            for share in shares {
-                let is_larger = match share.cmp(&largest) {
-                    Ordering::Greater => true,
-                    Ordering::Equal => largest.tenant.is_none() || share.tenant < largest.tenant,
-                    Ordering::Less => largest.tenant.is_none(),
-                };
-                if is_larger {
-                    largest = share;
-                }
+            if below.is_empty() {
+                let (used, tenant) = (self.direct(node), Some(node.clone()));
+                found.push(Standing { takes, used, weight: 1, tenant });
             }
         }
-        largest
+        let none = Standing { takes: false, used: 0, weight: 1, tenant: None };
+        let takers = found.iter().filter(|one| one.takes);
+        let largest =
+            takers.max_by(|one, two| one.cmp(two).then_with(|| two.tenant.cmp(&one.tenant)));
+        let first = found.iter().min_by(|one, two| one.tenant.cmp(&two.tenant));
+        largest.or(first).cloned().unwrap_or(none)
     }
 
     fn keep_all(&self, node: &NodeRef, kept: &mut Amounts) {
@@ -133,7 +127,8 @@ impl Books {
                 if wanted == 0 {
                     break;
                 }
-                let (claim, effective) = (self.claim(&node, &Amounts::new()), self.effective(&node));
+                let (claim, effective) =
+                    (self.claim(&node, &Amounts::new()), self.effective(&node));
                 let cap = self.cap(&node);
                 let own = kept.entry(node).or_default();
                 let before = (claim + *own).max(effective);
@@ -152,10 +147,10 @@ impl Books {
             if short.is_empty() {
                 return Some(head.number);
             }
-            short.iter().for_each(|node| self.keep_all(node, &mut kept));
             if self.waited_too_long(head) {
                 self.keep_ask(&head.items, &mut kept);
             }
+            short.iter().for_each(|node| self.keep_all(node, &mut kept));
             let behind = lanes[&lane_of(head)].iter().filter(|of| of.number != head.number);
             let passes = |of: &&&Reservation| self.short(&of.items, &kept).is_empty();
             if let Some(of) = behind.clone().find(passes) {
@@ -174,10 +169,10 @@ impl Books {
                 self.keep_ask(&head.items, &mut kept);
                 continue;
             }
-            short.iter().for_each(|node| self.keep_all(node, &mut kept));
             if self.waited_too_long(head) {
                 self.keep_ask(&head.items, &mut kept);
             }
+            short.iter().for_each(|node| self.keep_all(node, &mut kept));
         }
         // Nor may it pass anybody else who waits for a node that is short.
         for lane in self.lanes().values() {

@@ -11,6 +11,7 @@ mod compare;
 mod decide;
 mod line;
 mod regions;
+mod starvation;
 mod world;
 
 use proptest::prelude::*;

@@ -19,12 +19,26 @@ const LIMIT: u64 = 10;
 enum Step {
     UseAtHome(u64),
     FreeAtHome(u64),
-    Grant { amount: u64, cap: u64 },
-    UseAway { share: usize, amount: u64 },
-    FreeAway { share: usize, amount: u64 },
-    GiveBack { share: usize, amount: u64 },
+    Grant {
+        amount: u64,
+        cap: u64,
+    },
+    UseAway {
+        share: usize,
+        amount: u64,
+    },
+    FreeAway {
+        share: usize,
+        amount: u64,
+    },
+    GiveBack {
+        share: usize,
+        amount: u64,
+    },
     /// The oldest message to the region, or to the home, arrives.
-    Deliver { home: bool },
+    Deliver {
+        home: bool,
+    },
     Reclaim(usize),
     Pass(u64),
 }

@@ -9,8 +9,8 @@ use super::{
 use sereno_core::{
     Applied, State,
     command::{
-        Abandon, Adjust, Adjustment, Begin, Commit, Extend, Family, Item, Late, NodeLimits, NodeRef,
-        Operation, PutLimit, PutNamespace, QuotaCommand, ReleaseReservation,
+        Abandon, Adjust, Adjustment, Begin, Commit, Extend, Family, Item, Late, NodeLimits,
+        NodeRef, Operation, PutLimit, PutNamespace, QuotaCommand, ReleaseReservation,
         ReservationRef, Reserve, Resize, ReturnUse, Settle, Settlement,
     },
     event::{EventKind, QuotaChange},
@@ -237,7 +237,15 @@ impl World {
                 let put = self.put(at, limits.clone(), version);
                 (Some(put), self.reference.put_limit(&node(at), &limits))
             }
-            Step::Reserve { items, owner: by, ttl_ms, lifetime_ms, on_expiry, priority, wait_ms } => {
+            Step::Reserve {
+                items,
+                owner: by,
+                ttl_ms,
+                lifetime_ms,
+                on_expiry,
+                priority,
+                wait_ms,
+            } => {
                 let number = self.asked.len() as u64;
                 let asked = Reservation {
                     number,
@@ -283,8 +291,7 @@ impl World {
                     reason: Reason::new("why").expect("a reason"),
                     request_id: self.request_id(),
                 };
-                let expected =
-                    self.reference.adjust(&node(at), owner(by).as_str(), adds, amount);
+                let expected = self.reference.adjust(&node(at), owner(by).as_str(), adds, amount);
                 (Some(Operation::Quota(QuotaCommand::Adjust(adjust))), expected)
             }
             other => self.decide_about_one(other),
@@ -322,7 +329,8 @@ impl World {
         let Some(number) = self.number(*of) else { return (None, String::new()) };
         let (of, request_id) = (Self::of(number), self.request_id());
         let items = |parts: &[(NodeRef, u64)]| {
-            let item = |(node, amount): &(NodeRef, u64)| Item { node: node.clone(), amount: *amount };
+            let item =
+                |(node, amount): &(NodeRef, u64)| Item { node: node.clone(), amount: *amount };
             parts.iter().map(item).collect::<Vec<_>>()
         };
         let (command, expected) = match step {
@@ -428,4 +436,3 @@ impl World {
         }
     }
 }
-

@@ -70,7 +70,8 @@ impl Names {
                 drift.observed, drift.committed_then, drift.explained, drift.drift, drift.in_a_row
             ),
             QuotaDone::Reconciled(done) => {
-                let commit = done.commit.map_or(String::new(), |id| format!(" {}", self.commit(id)));
+                let commit =
+                    done.commit.map_or(String::new(), |id| format!(" {}", self.commit(id)));
                 let words = [
                     (done.dry_run, " dry"),
                     (done.already, " already"),
@@ -110,7 +111,10 @@ impl Names {
         let (fence, left) = (self.token(reserved.fence), ms(reserved.expires_in_ms));
         let at_most = ms(reserved.final_deadline_in_ms);
         let clipped = if reserved.clipped { ", clipped" } else { "" };
-        format!("{state} {name} {fence} {} for {left} of at most {at_most}{clipped}", items.join(", "))
+        format!(
+            "{state} {name} {fence} {} for {left} of at most {at_most}{clipped}",
+            items.join(", ")
+        )
     }
 
     fn committed(&mut self, done: &Committed) -> String {
@@ -121,7 +125,8 @@ impl Names {
             }
         }
         if let Some(old) = done.readmits {
-            text += &format!(", {} for {}", self.reservation(done.reservation), self.reservation(old));
+            text +=
+                &format!(", {} for {}", self.reservation(done.reservation), self.reservation(old));
         }
         text
     }

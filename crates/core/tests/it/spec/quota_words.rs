@@ -71,7 +71,8 @@ fn region(line: &Line) -> Option<RegionName> {
 }
 
 pub(super) fn layer(layer: &Layer) -> String {
-    let Layer { limit, burst, committed, reserved, available, asked, shortfall, version, .. } = layer;
+    let Layer { limit, burst, committed, reserved, available, asked, shortfall, version, .. } =
+        layer;
     let burst = if *burst > 0 { format!("+{burst}") } else { String::new() };
     let kind = match layer.kind {
         Shortage::Limit => "limit",
@@ -328,4 +329,3 @@ impl World {
         lines.join("\n    ")
     }
 }
-
