@@ -387,6 +387,11 @@ pub struct Election {
     pub waiters: u64,
     /// The first of the queue, in order.
     pub queue: Vec<Waiter>,
+    /// Of an observation: another leader or value came and went between the record before and this one, and was not
+    /// told. Absent: `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub missed: bool,
     /// What this answer rests on.
     pub revision: u64,
     /// The cluster time of this answer.

@@ -88,7 +88,12 @@ pub struct Status {
     pub behind_ms: u64,
     /// Since the log moved, as far as this node has seen.
     pub silent_ms: u64,
-    /// The other nodes on the same log.
+    /// Where another process with this node's id is, while there is one: one of the two needs another `--node-id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub twin: Option<String>,
+    /// The other nodes on the same log, and those that were there within the last day, as far as the process that answers
+    /// has seen.
     #[serde(default)]
     pub peers: Vec<Peer>,
     /// The etcd that keeps the log.
@@ -131,6 +136,13 @@ pub struct Peer {
     pub leader_heard_ms: Option<u64>,
     /// Since its record changed: it is written each second.
     pub silent_ms: u64,
+    /// Its record is not there any more: it was stopped, or has been silent for over ten seconds.
+    #[serde(default)]
+    pub gone: bool,
+    /// Where another process with its id is: one of the two needs another `--node-id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub twin: Option<String>,
 }
 
 /// The etcd that keeps the log, asked each few seconds.
@@ -138,7 +150,8 @@ pub struct Peer {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Etcd {
-    /// How much of its quota is used, in percent: above 80 nothing new is granted.
+    /// How much of its quota is used, in percent: above 80 nothing new is granted. While none of its members answers,
+    /// this and `noSpace` are what was known before.
     pub quota_percent: u64,
     /// It takes no writes until somebody makes room and disarms its alarm.
     pub no_space: bool,

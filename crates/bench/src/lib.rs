@@ -1,6 +1,7 @@
 //! Load on Sereno and on its peers: open loop, closed loop, side by side. Development only.
 
 pub mod capacity;
+pub mod checkout;
 pub mod cli;
 pub mod closed;
 pub mod error;

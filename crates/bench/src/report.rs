@@ -1,6 +1,7 @@
 //! How results are written: text for people, JSON for programs, and what both say about the machine.
 
 use crate::{
+    checkout,
     error::Error,
     process::Cpu,
     stats::{Board, Figures},
@@ -44,28 +45,49 @@ pub struct Machine {
     pub load_before: f64,
     /// Version of this program.
     pub version: &'static str,
+    /// See [`checkout::commit`].
+    pub commit: String,
+    /// What decided all that was drawn; absent where nothing is (request ids are told apart by chance in every run).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The options as given.
     pub options: Vec<String>,
 }
 
 impl Machine {
-    /// This one, before the run.
+    /// This one, before a run in which nothing is drawn.
     pub fn look() -> Self {
-        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            load_before: load.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0),
+            load_before: load(),
             version: env!("CARGO_PKG_VERSION"),
+            commit: checkout::commit(),
+            seed: None,
             options: std::env::args().skip(1).collect(),
         }
     }
+
+    /// This one, before a run that `seed` decides.
+    pub fn look_with(seed: u64) -> Self {
+        Self { seed: Some(seed), ..Self::look() }
+    }
+}
+
+/// How many processes wanted to run in the last minute.
+pub fn load() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cores, load_before, version, options } = self;
+        let Self { cores, load_before, version, commit, seed, options } = self;
         writeln!(f, "sereno-bench {version} {}", options.join(" "))?;
-        writeln!(f, "{cores} cores, load {load_before:.2} before the run")
+        write!(f, "commit {commit}")?;
+        if let Some(seed) = seed {
+            write!(f, "; seed {seed}")?;
+        }
+        writeln!(f, "; {cores} cores, load {load_before:.2} before the run")
     }
 }
 
@@ -181,6 +203,15 @@ pub fn write_board(f: &mut fmt::Formatter<'_>, board: &Board) -> fmt::Result {
             "{name:<15}{offered:>9}{done:>9}{dropped:>8}{unknown:>8}{refused:>8}{percentiles}"
         )?;
     }
+    for reason in reasons(board) {
+        writeln!(f, "  {reason}")?;
+    }
+    Ok(())
+}
+
+/// What was refused, cancelled or skipped: a line for each operation of which something was.
+pub fn reasons(board: &Board) -> Vec<String> {
+    let mut lines = Vec::new();
     for (operation, figures) in board.occurred() {
         let mut more: Vec<String> =
             figures.refused.iter().map(|(code, count)| format!("{code} {count}")).collect();
@@ -190,10 +221,10 @@ pub fn write_board(f: &mut fmt::Formatter<'_>, board: &Board) -> fmt::Result {
             }
         }
         if !more.is_empty() {
-            writeln!(f, "  {}: {}", operation.name(), more.join(", "))?;
+            lines.push(format!("{}: {}", operation.name(), more.join(", ")));
         }
     }
-    Ok(())
+    lines
 }
 
 #[cfg(test)]
@@ -219,6 +250,18 @@ mod tests {
         let text = Shown(board).to_string();
         assert!(text.contains("250 µs") && text.contains("acquire: LOCKED 1"), "{text}");
         assert!(!text.contains("renew"), "{text}");
+    }
+
+    #[test]
+    fn every_report_tells_its_commit_seed_and_load() {
+        let mut machine = Machine::look_with(7);
+        (machine.commit, machine.load_before) = ("abc123".into(), 0.25);
+        let text = machine.to_string();
+        let wanted = format!("commit abc123; seed 7; {} cores, load 0.25 before", machine.cores);
+        assert!(text.contains(&wanted), "{text}");
+        let json = serde_json::to_value(&machine).unwrap();
+        assert_eq!((&json["commit"], &json["seed"]), (&"abc123".into(), &7.into()));
+        assert!(!Machine::look().to_string().contains("seed"), "nothing was drawn");
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub struct SnapshotImpactReport {
 /// The server does not come up or does not answer, or took a snapshot when it should not, or none when it should.
 pub async fn run(args: &SnapshotImpactArgs) -> Result<SnapshotImpactReport, Error> {
     args.fill.check()?;
-    let machine = Machine::look();
+    let machine = Machine::look_with(args.seed);
     let folder = args.serve_args.folder()?;
     let served = start(args, folder.path(), false).await?;
     fill(served.address, args.fill).await?;

@@ -231,9 +231,12 @@ fn print(seed: u64, report: &Report, took: Duration) {
     );
     report.skipped.iter().for_each(|why| println!("    skipped {why}"));
     println!(
-        "  {} calls, {} of unknown outcome; {} answers compared with the log, {} operations put in order",
-        checked.calls, checked.unknown, checked.compared, checked.ordered
+        "  {} calls, {} of unknown outcome; {} answers compared with the log",
+        checked.calls, checked.unknown, checked.compared
     );
+    let ordered: Vec<_> =
+        checked.ordered.iter().map(|(of, count)| format!("{count} of {}s", of.as_str())).collect();
+    println!("  put in order: {}", ordered.join(", "));
     let answers: Vec<_> =
         report.answers.iter().map(|(what, count)| format!("{count} {what}")).collect();
     println!("  {}", answers.join(", "));

@@ -2,10 +2,10 @@
 
 use crate::{
     check::{self, Checked, Violation},
-    client::door::Door,
+    client::{door::Door, elections, replicas, shop},
     cluster::{CLIENTS, Cluster, From, Host, Mode, Port, Programs, ZONES},
     eyes::Eyes,
-    history::{self, Heard, History, Op, Recorder},
+    history::{self, Family, Heard, History, Op, Recorder},
     liveness::{self, Measured, PATIENCE},
     nemesis::Nemesis,
     resource::{self, Visit},
@@ -13,6 +13,7 @@ use crate::{
     tail::{self, End, Tail},
     truth::Truth,
 };
+use sereno_api::ErrorCode;
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, BufWriter, Write},
@@ -128,7 +129,28 @@ fn boot(cluster: &mut Cluster, eyes: &Eyes) -> Result<(), String> {
     }
     (0..ZONES).try_for_each(|index| cluster.start(Host::Node(index)))?;
     eyes.wait_ready(PATIENCE)?;
-    eyes.put_namespace()
+    eyes.put_namespace()?;
+    put_jobs(eyes)
+}
+
+/// At the first node that takes them: a new log needs a moment until all of its nodes are known to understand them.
+fn put_jobs(eyes: &Eyes) -> Result<(), String> {
+    let begun = std::time::Instant::now();
+    for op in (0..replicas::RETRIES.len()).map(replicas::put) {
+        let mut nodes = (0..ZONES).cycle();
+        loop {
+            let node = nodes.next().expect("it goes round and round");
+            match eyes.block_on(eyes.door.call("harness", node, &op)) {
+                Heard::JobPut(_) => break,
+                Heard::Problem(it) if it.code == ErrorCode::VersionConflict => break,
+                heard if begun.elapsed() > PATIENCE => {
+                    return Err(format!("nobody puts the jobs: {heard:?}"));
+                }
+                _ => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// All nodes serve again, and every client brings to an end what it has begun.
@@ -146,11 +168,16 @@ fn settle(cluster: &mut Cluster, eyes: &Eyes) -> Result<(), String> {
 
 /// What every node says in the end is compared with the log like any other answer.
 fn final_reads(eyes: &Eyes) {
-    for node in 0..ZONES {
-        for resource in
-            (0..3).map(|it| format!("hot/{it}")).chain((0..12).map(|it| format!("warm/{it}")))
-        {
-            let _: Heard = eyes.block_on(eyes.door.call("harness", node, &Op::Get { resource }));
+    let locks = (0..3).map(|it| format!("hot/{it}")).chain((0..12).map(|it| format!("warm/{it}")));
+    let names = locks.map(|name| (Family::Lock, name));
+    let names = names
+        .chain((0..elections::ELECTIONS).map(|it| (Family::Election, elections::election(it))))
+        .chain((0..shop::THINGS).map(|it| (Family::Hold, shop::thing(it))))
+        .chain((0..replicas::RETRIES.len()).map(|it| (Family::Job, replicas::job(it))));
+    for (family, resource) in names {
+        for node in 0..ZONES {
+            let op = Op::Get { family, resource: resource.clone() };
+            let _: Heard = eyes.block_on(eyes.door.call("harness", node, &op));
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 
-/// Sereno: locks with leases and fencing tokens.
+/// Sereno: locks, elections, holds and scheduled jobs, with leases and fencing tokens.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sereno", version)]
 pub(crate) struct Cli {

@@ -36,7 +36,7 @@ use args::{Cli, Command, Helper};
 use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
 use output::Format;
-use std::process::ExitCode;
+use std::{pin::Pin, process::ExitCode};
 
 fn main() -> ExitCode {
     let (format, result) = match Helper::asked_for() {
@@ -91,8 +91,12 @@ fn help(helper: Helper) -> Result<u8, Failure> {
     }
 }
 
+type Running<'a> = Pin<Box<dyn Future<Output = Result<u8, Failure>> + 'a>>;
+
 /// One thread is enough for a command: the client brings its own.
-fn on_runtime(command: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+fn on_runtime<'a>(command: impl Future<Output = Result<u8, Failure>> + 'a) -> Result<u8, Failure> {
+    // In a box, or else each command has a runtime's code of its own.
+    let command: Running<'a> = Box::pin(command);
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,6 +1,6 @@
 //! `sereno raise-level`: the last step of a rolling upgrade.
 
-use crate::{connect::Service, exit, failure::Failure, output::Output};
+use crate::{connect::Service, failure::Failure, output::Output};
 use clap::Args;
 
 /// Have all nodes behave by a newer level, once all of them run a version that understands it.
@@ -21,6 +21,12 @@ pub(crate) struct RaiseLevelArgs {
 pub(crate) async fn run(args: RaiseLevelArgs) -> Result<u8, Failure> {
     let raised = args.service.client()?.raise_level(args.to).await?;
     args.output.answer(&raised, |raised| format!("level {} is in force", raised.level))?;
-    // Lower than asked for it is never; higher is not what was asked for.
-    Ok(if raised.level == args.to { 0 } else { exit::FAILED })
+    if raised.level == args.to {
+        return Ok(0);
+    }
+    // Lower than asked for it never is.
+    let (asked, level) = (args.to, raised.level);
+    let what =
+        format!("asked for level {asked}, and level {level} is in force: a level is never lowered");
+    Err(Failure::new(what))
 }

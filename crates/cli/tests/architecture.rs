@@ -221,3 +221,28 @@ fn every_limit_is_documented() {
         assert!(page.contains(&format!("`{name}`")), "docs/limits.md does not tell of {name}");
     }
 }
+
+#[test]
+fn every_alarm_is_explained() {
+    let rules = fs::read_to_string(root().join("docs/alerts.yml")).unwrap();
+    let page = fs::read_to_string(root().join("docs/operating.md")).unwrap();
+    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let names: Vec<_> = names.collect();
+    assert!(names.len() > 20, "the rules are found: {names:?}");
+    for name in names {
+        let rows = page.lines().filter(|line| line.starts_with(&format!("| `{name}` |")));
+        assert_eq!(rows.count(), 1, "docs/operating.md does not say once what {name} means");
+    }
+}
+
+#[test]
+fn the_nodes_secret_gets_into_no_image_and_no_commit() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let compose = read("deploy/docker-compose.yml");
+    let file = compose.lines().find_map(|line| line.trim().strip_prefix("file: ./")).unwrap();
+    for list in [".dockerignore", ".gitignore"] {
+        for name in [format!("/deploy/{file}").as_str(), "/target"] {
+            assert!(read(list).lines().any(|line| line == name), "{list} does not name {name}");
+        }
+    }
+}

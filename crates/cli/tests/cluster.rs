@@ -5,17 +5,15 @@
 mod support;
 
 use serde_json::{Value, json};
-use sereno_core::ids::Position;
-use sereno_log::{
-    Log, Read,
-    etcd::{self, EtcdOptions},
+use std::{
+    fs,
+    process::{Command, Stdio},
 };
-use std::{fs, process::Command};
 use support::{
     SERENO,
-    load::{Load, acquire},
+    load::{Load, acquire, grow},
     sereno, signal, stderr, stdout,
-    zones::{ZONES, Zones, decide, http, post, wait_until},
+    zones::{ZONES, Zones, decide, http, post, snapshot_beyond, wait_until},
 };
 
 #[test]
@@ -110,32 +108,15 @@ fn a_backup_of_a_log_in_etcd_begins_a_new_one_with_larger_tokens() {
     assert_eq!(decide(&zones.urls(), "renew", &lease).0, 200);
 }
 
-/// Entries of 100 KiB that change nothing, so that the log grows and is trimmed.
-fn grow(urls: &[String], entries: usize) {
-    let lease = json!({"resource": "r".repeat(250), "leaseId": "0".repeat(32)});
-    let renewals = json!({"leases": vec![lease; 350]});
-    for _ in 0..entries {
-        assert_eq!(decide(urls, "renew-many", &renewals).0, 200);
-    }
-}
-
-/// The newest snapshot, once there is one beyond `position`.
-fn snapshot_beyond(url: &str, position: u64) -> u64 {
-    let is_beyond = |it: &Value| it["snapshotPosition"].as_u64().is_some_and(|at| at > position);
-    let status = wait_until(url, "snapshots are made and known", is_beyond);
-    status["snapshotPosition"].as_u64().unwrap()
-}
-
-/// Where a log in etcd begins.
-fn first_entry(url: &str) -> u64 {
-    let read = async {
-        let log = etcd::open(&url.parse().unwrap(), EtcdOptions::default()).await.unwrap();
-        log.read(Position(1), 1).await.unwrap()
-    };
-    match tokio::runtime::Runtime::new().unwrap().block_on(read) {
-        Read::Trimmed { first } => first.0,
-        Read::Entries(_) => 1,
-    }
+/// Overwrites the first chunk of the snapshot that was saved last but `newer`; its key.
+fn damage_snapshot(zones: &Zones, newer: usize) -> String {
+    let chunks = format!("{}/@chunk/", zones.prefix);
+    let newest_first = ["--prefix", "--keys-only", "--sort-by=CREATE", "--order=DESCEND"];
+    let keys = zones.etcd.ctl(&[&["get", &chunks], &newest_first[..]].concat()).unwrap();
+    let is_first = |key: &&str| key.ends_with("/00000000");
+    let key = keys.lines().filter(is_first).nth(newer).unwrap();
+    zones.etcd.ctl(&["put", key, "no snapshot"]).unwrap();
+    key.to_string()
 }
 
 #[test]
@@ -175,6 +156,98 @@ fn a_node_that_fell_behind_the_trim_and_an_empty_one_catch_up() {
         );
     }
     // The log does not lead there any more: it did go on from a snapshot.
-    let first = first_entry(&zones.etcd.log_url(zones.prefix));
+    let first = zones.first_entry();
     assert!(first > slept_at + 1, "the log begins at {first}, it slept at {slept_at}");
+
+    // The newest snapshot is damaged: every node goes on from the one before it.
+    (0..3).for_each(|zone| zones.stop_node(zone));
+    let newest = damage_snapshot(&zones, 0);
+    (0..3).for_each(|zone| zones.start_node_at(zone, &urls[zone]));
+    for url in &urls {
+        wait_until(url, "it serves without the newest snapshot", |it| it["ready"] == true);
+        let again =
+            decide(std::slice::from_ref(url), "acquire", &acquire("kept", "kept-request-3"));
+        assert_eq!(again.1["fencingToken"], kept["fencingToken"]);
+    }
+    // That was needed: without either of them no node serves, and the message says why.
+    (0..3).for_each(|zone| zones.stop_node(zone));
+    assert_ne!(damage_snapshot(&zones, 1), newest);
+    let mut command = zones.node_command(0, "127.0.0.1:0");
+    let ended = command.stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(
+        stderr(&ended).contains("the chunks of a snapshot are not what was saved"),
+        "{ended:?}"
+    );
+}
+
+/// Puts values into etcd, as another user of it would, until `is_enough` of the bytes of its database's file.
+fn fill(zones: &Zones, is_enough: impl Fn(u64) -> bool) -> Result<(), String> {
+    let value = "x".repeat(100_000);
+    for n in 0.. {
+        let status = zones.etcd.ctl_member(0, &["endpoint", "status", "-w", "fields"]).unwrap();
+        let bytes = status.lines().find_map(|line| line.strip_prefix("\"DBSize\" : "));
+        if is_enough(bytes.unwrap().parse().unwrap()) {
+            break;
+        }
+        let put = zones.etcd.ctl(&["put", &format!("other/{n}"), &value]);
+        put.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Makes room as docs/cluster.md says.
+fn make_room(zones: &Zones) {
+    let ctl = |arguments: &[&str]| zones.etcd.ctl(arguments).unwrap();
+    ctl(&["del", "--prefix", "other/"]);
+    let status = ctl(&["endpoint", "status", "-w", "json"]);
+    let revision = status.split("\"revision\":").nth(1).unwrap();
+    ctl(&["compact", revision.split(|c: char| !c.is_ascii_digit()).next().unwrap()]);
+    ctl(&["defrag", "--command-timeout=60s"]);
+    ctl(&["alarm", "disarm"]);
+}
+
+#[test]
+fn an_etcd_that_fills_up_is_noticed_before_and_when_it_stops_and_goes_on_when_there_is_room() {
+    const QUOTA: u64 = 8 << 20;
+    let quota = QUOTA.to_string();
+    let etcd = sereno_etcd_dev::Options {
+        arguments: vec!["--quota-backend-bytes".into(), quota.clone()],
+        ..Default::default()
+    };
+    let zones = Zones::start_over(etcd, &["--etcd-quota", &quota]);
+    let urls = zones.urls();
+    let mut keep = acquire("kept", "kept-request-4");
+    keep["leaseTtl"] = json!("10m"); // Filling takes its time.
+    let kept = decide(&urls, "acquire", &keep).1;
+
+    fill(&zones, |bytes| bytes > QUOTA * 85 / 100).unwrap();
+    let client = http();
+    for url in &urls {
+        wait_until(url, "it sees that", |it| it["etcd"]["quotaPercent"].as_u64() > Some(80));
+        let (status, answer) =
+            post(&client, url, "acquire", &acquire("new", "new-request-1")).unwrap();
+        assert_eq!((status, &answer["code"]), (429, &json!("OVERLOADED")), "{answer}");
+        assert!(answer["retryAfterMs"].is_u64(), "{answer}");
+    }
+    let lease = json!({"resource": "kept", "leaseId": kept["leaseId"]});
+    assert_eq!(decide(&urls, "renew", &lease).0, 200, "what is left is for those who hold");
+    assert_eq!(decide(&urls, "release", &lease).0, 200);
+
+    let full = fill(&zones, |_| false).unwrap_err();
+    assert!(full.contains("database space exceeded"), "{full}");
+    for url in &urls {
+        wait_until(url, "it sees that", |it| it["etcd"]["noSpace"] == true);
+        let ready = client.get(format!("{url}/readyz")).send().unwrap();
+        assert_eq!(ready.status().as_u16(), 503);
+        assert!(ready.text().unwrap().contains("etcd has no space left"));
+    }
+
+    make_room(&zones);
+    let (status, answer) = decide(&urls, "acquire", &acquire("new", "new-request-1"));
+    assert_eq!((status, &answer["state"]), (200, &json!("granted")), "{answer}");
+    for url in &urls {
+        wait_until(url, "it serves", |it| it["ready"] == true && it["etcd"]["noSpace"] == false);
+        assert_eq!(client.get(format!("{url}/readyz")).send().unwrap().status().as_u16(), 200);
+    }
 }

@@ -448,9 +448,18 @@ fn completions_are_written_for_each_shell_without_what_is_hidden() {
         "restore",
         "doctor",
         "demo",
+        "elect",
+        "elections",
+        "job",
+        "jobs",
+        "hold",
+        "holds",
     ] {
-        assert!(help.contains(command), "{command}");
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
+    let what = "locks, elections, holds and scheduled jobs";
+    assert!(help.contains(what), "{help}");
+    assert!(stdout(&sereno(&["serve", "--help"])).contains(&format!("Serve {what}")));
     assert!(!help.contains("__"), "{help}");
 }
 

@@ -1,13 +1,14 @@
 //! Three etcd members and three nodes as real processes, and holders by the Rust library: an outage of etcd that is
-//! longer than a lease stops them by their own clocks and lets nobody else in, and after it they acquire anew.
+//! longer than a lease stops them by their own clocks and lets nobody else in, and after it they acquire anew; a leader
+//! that hangs costs none of them its lease.
 
 #![allow(clippy::unwrap_used)] // The lint spares test functions, not their helpers.
 
 mod support;
 
 use sereno_client::{Client, Error, Guard, GuardState, Loss, Moment, NotHeld};
-use std::time::Duration;
-use support::zones::Zones;
+use std::{thread, time::Duration};
+use support::{signal, zones::Zones};
 
 /// The shortest lease that is allowed where a takeover is possible.
 const TTL: Duration = Duration::from_secs(5);
@@ -90,4 +91,36 @@ fn holders_that_had_to_stop_acquire_anew_and_nobody_else_was_let_in_meanwhile() 
     assert!(again.token().unwrap() > between);
     drop((own, shared, again));
     runtime.block_on(holder.settled());
+}
+
+/// docs/leases.md says so. The worst moment for a leader to hang is that before a renewal: a third of the lease is gone.
+#[test]
+fn a_lease_of_ten_seconds_outlives_a_leader_that_hangs() {
+    const LEASE: Duration = Duration::from_secs(10);
+    let zones = Zones::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (mut urls, leader) = (zones.urls(), zones.leader());
+    // Each asks another address first: that of the leader, or one that passes on to it.
+    let guards = [0, 1, 2].map(|n| {
+        urls.rotate_left(1);
+        let client = Client::builder().servers(urls.join(",")).build().unwrap();
+        let acquiring = client.lock(format!("held-{n}")).ttl(LEASE).wait(WAIT).acquire();
+        runtime.block_on(acquiring).unwrap()
+    });
+    thread::sleep(LEASE / 3 - LEASE / 30); // Time itself brings the moment about.
+    let hung = Moment::now();
+    signal("-STOP", zones.node(leader).child.id());
+    for guard in &guards {
+        // What was sent before does not count longer than that.
+        let sent_before = hung.plus(LEASE);
+        let mut watch = guard.watch();
+        let decided = watch
+            .wait_for(|it| it.deadline > sent_before || matches!(it.state, GuardState::Lost(_)));
+        runtime.block_on(decided).unwrap();
+        assert_eq!(guard.check(), Ok(()), "{guard:?}");
+    }
+    signal("-CONT", zones.node(leader).child.id());
+    for guard in guards {
+        runtime.block_on(guard.release()).unwrap();
+    }
 }

@@ -4,15 +4,17 @@
 
 mod support;
 
+use sereno_etcd_dev::{Certificates, Cluster, Options, scratch_folder};
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
-    process::Stdio,
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
-use support::{Service, signal, stdout};
+use support::{SERENO, Service, signal, stderr, stdout};
 
 /// A service that is told to stop while a call's body is still missing, which it waits for, for some seconds.
 fn stopping() -> (tempfile::TempDir, Service, TcpStream) {
@@ -71,4 +73,108 @@ fn a_data_folder_taken_away_ends_the_service_with_one_line_and_a_code() {
     let last = said.lines().last().unwrap();
     assert!(last.starts_with("sereno: ") && last.contains("was deleted, moved"), "{said}");
     assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_signal_ends_a_node_that_waits_for_an_etcd_that_does_not_answer() {
+    for name in ["-TERM", "-INT"] {
+        let folder = tempfile::tempdir().unwrap();
+        // Somebody listens, and never says a word.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let log = format!("etcd://{}/test", silent.local_addr().unwrap());
+        let mut command = Command::new(SERENO);
+        command.args(["serve", "--http", "127.0.0.1:0", "--node-id", "a", "--log", &log, "--data"]);
+        command.arg(folder.path().join("data")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let _asked = silent.accept().unwrap();
+        let begun = Instant::now();
+        signal(name, child.id());
+        let ended = child.wait_with_output().unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert!(ended.stdout.is_empty(), "it never said that it serves: {ended:?}");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(said.contains("asked to stop before it served"), "{said}");
+    }
+}
+
+/// An etcd that lets in nobody without a certificate and a password, and what a client of it needs.
+struct Guarded {
+    folder: PathBuf,
+    certificates: Certificates,
+    etcd: Cluster,
+}
+
+impl Guarded {
+    fn start() -> Self {
+        let folder = scratch_folder().unwrap();
+        let certificates = Certificates::make(&folder).unwrap();
+        let tls = Some(certificates.tls(true));
+        let options = Options { members: 1, tls, ..Options::default() };
+        let etcd = Cluster::start(&folder.join("etcd"), options).unwrap();
+        for line in [
+            "user add root:secret",
+            "user grant-role root root",
+            "role add sereno",
+            "role grant-permission --prefix=true sereno readwrite test/",
+            "user add ana:pw",
+            "user grant-role ana sereno",
+            "auth enable",
+        ] {
+            etcd.ctl(&line.split(' ').collect::<Vec<_>>()).unwrap();
+        }
+        fs::write(folder.join("password"), "pw\n").unwrap();
+        fs::write(folder.join("wrong"), "wp\n").unwrap();
+        Self { folder, certificates, etcd }
+    }
+
+    /// A command that is told of this log, and of the password in this file.
+    fn command(&self, arguments: &[&str], password: &str) -> Command {
+        let mut command = Command::new(SERENO);
+        command.args(arguments).args(["--log", &self.etcd.log_url("test"), "--etcd-user", "ana"]);
+        command.arg("--etcd-password-file").arg(self.folder.join(password));
+        for (option, file) in [("ca", "ca.pem"), ("cert", "client.pem"), ("key", "client.key")] {
+            command.arg(format!("--etcd-{option}")).arg(self.certificates.file(file));
+        }
+        command
+    }
+
+    fn node(&self, password: &str) -> Command {
+        let arguments =
+            ["serve", "--http", "127.0.0.1:0", "--node-id", "a", "--log-level", "error", "--data"];
+        let data = self.folder.join("data");
+        self.command(&[&arguments[..], &[text(&data)]].concat(), password)
+    }
+
+    fn backup(&self, password: &str) -> Output {
+        let to = self.folder.join("backup");
+        self.command(&["backup", "--to", text(&to)], password).output().unwrap()
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.etcd.kill(0);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_node_and_a_backup_are_let_in_by_an_etcd_that_wants_a_certificate_and_a_password() {
+    let guarded = Guarded::start();
+    let refused = guarded.node("wrong").output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(stderr(&refused).contains("authentication failed"), "{refused:?}");
+    let service = Service::of(&mut guarded.node("password"));
+    stdout(&service.run(&["lock", "a", "--", "true"]));
+    let etcd = &service.json(&["status"])["etcd"];
+    assert_eq!(etcd["members"][0]["leads"], true, "its member is asked, too: {etcd}");
+    let refused = guarded.backup("wrong");
+    assert!(stderr(&refused).contains("authentication failed"), "{refused:?}");
+    stdout(&guarded.backup("password"));
+    service.stop();
 }

@@ -5,11 +5,11 @@
 
 mod support;
 
-use std::{fs, process::Stdio};
+use std::{fs, process::Stdio, time::Instant};
 use support::{
-    load::acquire,
+    load::{acquire, grow},
     stderr,
-    zones::{ZONES, Zones, decide},
+    zones::{PATIENCE, ZONES, Zones, decide, snapshot_beyond, status},
 };
 
 /// Why a node that is started again does not serve.
@@ -26,6 +26,18 @@ fn grant(zones: &Zones, resource: &str) {
     assert_eq!(answer["state"], "granted", "{answer}");
 }
 
+/// Fills the log at this node until what it had up to `position`, and all that a stop adds, is trimmed.
+fn go_on_until_trimmed(zones: &Zones, url: &str, position: u64) {
+    /// Each node's last words and another leader's first ones.
+    const STOPPING: u64 = 30;
+    let (begun, mut newest) = (Instant::now(), 0);
+    while zones.first_entry() <= position + STOPPING {
+        assert!(begun.elapsed() < PATIENCE, "the log is not trimmed");
+        grow(&[url.to_string()], 12);
+        newest = snapshot_beyond(url, newest);
+    }
+}
+
 #[test]
 fn a_node_does_not_serve_a_log_that_was_set_back() {
     let mut zones = Zones::start();
@@ -33,6 +45,7 @@ fn a_node_does_not_serve_a_log_that_was_set_back() {
     let backup = zones.dir.join("etcd-backup");
     zones.etcd.ctl_member(0, &["snapshot", "save", backup.to_str().unwrap()]).unwrap();
     grant(&zones, "after");
+    let ended_at = status(&zones.node(0).url).unwrap()["position"].as_u64().unwrap();
     // Stopped in good order: nothing runs that could notice.
     (0..3).for_each(|zone| zones.stop_node(zone));
     zones.etcd.restore(&backup).unwrap();
@@ -40,6 +53,19 @@ fn a_node_does_not_serve_a_log_that_was_set_back() {
         let why = refused(&zones, zone);
         assert!(why.contains("was set back") && why.contains("docs/cluster.md"), "{why}");
     }
+    // A node that has lost its folder believes it, and so the log goes on until nothing is left to compare it with.
+    fs::remove_dir_all(zones.dir.join(ZONES[0])).unwrap();
+    zones.start_node_with(0, "127.0.0.1:0", &["--snapshot-bytes", "1MiB"]);
+    zones.leader();
+    go_on_until_trimmed(&zones, &zones.node(0).url, ended_at);
+    for zone in 1..3 {
+        let why = refused(&zones, zone);
+        let says = ["at an earlier start", "can no longer be compared", "docs/cluster.md"];
+        assert!(says.iter().all(|part| why.contains(part)), "{why}");
+    }
+    // In a new folder there is nothing to compare with, and nothing that was refused.
+    fs::remove_dir_all(zones.dir.join(ZONES[1])).unwrap();
+    zones.start_node(1);
 }
 
 #[test]

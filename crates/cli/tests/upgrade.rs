@@ -70,6 +70,12 @@ fn a_level_is_raised_once_all_understand_it() {
     }
     assert!(!is_told_of_no_floor(&urls));
     load.goes_on();
+    // There is no way back, and whoever asks for it is told so.
+    let lower = sereno(&["raise-level", "--to", "2", "--server", &urls[0]]);
+    assert_eq!(lower.status.code(), Some(1));
+    let says = "asked for level 2, and level 3 is in force: a level is never lowered";
+    assert!(stderr(&lower).contains(says), "{lower:?}");
+    assert_eq!(stdout(&raise(&urls[1])), "level 3 is in force\n", "repeating does no harm");
 
     // An old version comes back: it says why not, and ends.
     zones.stop_node(2);

@@ -5,6 +5,7 @@ use crate::{
     clock::Moment,
     error::Error,
     renewer::Renewer,
+    servers::{Round, Standing},
     transport::{Answer, Ask, NoAnswer, Transport},
 };
 use hyper::Method;
@@ -12,7 +13,7 @@ use rand::RngExt;
 use serde::de::DeserializeOwned;
 use sereno_api::{Outcome, Problem, RetryWith};
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::sync::Semaphore;
@@ -60,6 +61,10 @@ pub(crate) enum Heard {
     Nothing(NoAnswer),
 }
 
+/// Makes what a call sends, of the value for `bornAt`. Not a type for each call, or each has a code of its own for all
+/// that lies below it.
+pub(crate) type Asking<'a> = dyn Fn(Option<u64>) -> Ask + Send + Sync + 'a;
+
 /// A mutex's content; a panic elsewhere does not make it wrong.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -99,19 +104,46 @@ impl Core {
         *lock(&self.cluster_time) = ms.map(|ms| ClusterTime { ms, seen: Moment::now() });
     }
 
-    /// One attempt at the present address. Moves on to the next one if this does not serve.
-    pub(crate) async fn attempt(&self, ask: &Ask, timeout: Duration) -> Heard {
-        let server = self.transport.current();
+    /// One attempt at the next address of the call's round.
+    pub(crate) async fn attempt(&self, round: &mut Round, ask: &Ask, timeout: Duration) -> Heard {
+        let server = self.transport.next(round);
+        self.attempt_at(server, ask, self.transport.patience(server, timeout)).await
+    }
+
+    /// One attempt at this address, which others are preferred to if it does not serve.
+    async fn attempt_at(&self, server: usize, ask: &Ask, timeout: Duration) -> Heard {
+        let sent = Moment::now();
         let heard = match self.transport.exchange(server, ask, timeout).await {
             Ok(answer) => self.understand(answer),
             Err(nothing) => Heard::Nothing(nothing),
         };
-        match &heard {
-            Heard::Nothing(_) => self.transport.move_on(server),
-            Heard::Problem(problem) if problem.status >= 500 => self.transport.move_on(server),
-            _ => {}
-        }
+        let standing = match &heard {
+            Heard::Nothing(_) => Standing::Silent,
+            Heard::Problem(problem) if problem.status >= 500 => Standing::Answers,
+            Heard::Problem(_) | Heard::Done(_) => Standing::Serves,
+        };
+        self.transport.note(server, standing, sent);
         heard
+    }
+
+    /// The same; others are preferred to one that has not answered after `suspect_after`, though it may still.
+    pub(crate) async fn attempt_renewal(
+        &self,
+        server: usize,
+        ask: &Ask,
+        timeout: Duration,
+        suspect_after: Duration,
+    ) -> Heard {
+        let sent = Moment::now();
+        let attempt = self.attempt_at(server, ask, timeout);
+        tokio::pin!(attempt);
+        tokio::select! {
+            heard = &mut attempt => heard,
+            () = tokio::time::sleep(suspect_after) => {
+                self.transport.note(server, Standing::Silent, sent);
+                attempt.await
+            }
+        }
     }
 
     fn understand(&self, answer: Answer) -> Heard {
@@ -145,29 +177,28 @@ impl Core {
     /// A call that may be repeated, until it is decided or `within` has passed.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
-        ask: impl Fn(Option<u64>) -> Ask,
+        ask: impl Fn(Option<u64>) -> Ask + Send + Sync,
         within: Duration,
     ) -> Result<T, Error> {
-        decode(&self.call_for_answer(ask, within).await?)
+        decode(&self.call_for_answer(&ask, within).await?)
     }
 
     /// The same, with the moment at which the call that was answered was sent.
     pub(crate) async fn call_for_answer(
         &self,
-        ask: impl Fn(Option<u64>) -> Ask,
+        ask: &Asking<'_>,
         within: Duration,
     ) -> Result<Answer, Error> {
         let until = Moment::now().plus(within);
         // One address that is silent leaves time for the others.
         let servers = u32::try_from(self.transport.len()).unwrap_or(u32::MAX).max(1);
         let longest = ATTEMPT_TIMEOUT.min((within / servers).max(SHORTEST_ATTEMPT));
-        let mut maybe_done = false;
-        let mut attempt = 0;
+        let (mut maybe_done, mut attempt, mut round) = (false, 0, Round::default());
         loop {
             let left = Moment::now().until(until);
             let ask = ask(self.born_at());
             let changes = ask.method != Method::GET;
-            let why = match self.attempt(&ask, left.min(longest)).await {
+            let why = match self.attempt(&mut round, &ask, left.min(longest)).await {
                 Heard::Done(answer) => return Ok(answer),
                 Heard::Problem(problem) if problem.retry_with == Some(RetryWith::SameRequestId) => {
                     maybe_done |= changes && problem.outcome == Outcome::Unknown;
@@ -189,30 +220,33 @@ impl Core {
         }
     }
 
-    /// The same on the background thread, with the moment at which the call was sent that was answered.
-    pub(crate) async fn run_timed_call<T: DeserializeOwned + Send + 'static>(
-        self: &std::sync::Arc<Self>,
-        ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
+    /// The same on the background thread.
+    async fn run_for_answer(
+        self: &Arc<Self>,
+        ask: Box<Asking<'static>>,
         within: Duration,
-    ) -> Result<(Moment, T), Error> {
+    ) -> Result<Answer, Error> {
         let core = self.clone();
-        let call = async move {
-            let answer = core.call_for_answer(ask, within).await?;
-            Ok((answer.sent, decode(&answer)?))
-        };
+        let call = async move { core.call_for_answer(&*ask, within).await };
         self.background.run(call).await.unwrap_or_else(|| Err(stopped()))
     }
 
-    /// The same with the client's own time-out, on the background thread.
-    pub(crate) async fn run_call<T: DeserializeOwned + Send + 'static>(
-        self: &std::sync::Arc<Self>,
+    /// A call on the background thread, with the moment at which the call was sent that was answered.
+    pub(crate) async fn run_timed_call<T: DeserializeOwned>(
+        self: &Arc<Self>,
+        ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
+        within: Duration,
+    ) -> Result<(Moment, T), Error> {
+        let answer = self.run_for_answer(Box::new(ask), within).await?;
+        Ok((answer.sent, decode(&answer)?))
+    }
+
+    /// The same with the client's own time-out.
+    pub(crate) async fn run_call<T: DeserializeOwned>(
+        self: &Arc<Self>,
         ask: impl Fn(Option<u64>) -> Ask + Send + Sync + 'static,
     ) -> Result<T, Error> {
-        let core = self.clone();
-        self.background
-            .run(async move { core.call(ask, core.settings.call_timeout).await })
-            .await
-            .unwrap_or_else(|| Err(stopped()))
+        decode(&self.run_for_answer(Box::new(ask), self.settings.call_timeout).await?)
     }
 }
 

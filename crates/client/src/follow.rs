@@ -2,8 +2,10 @@
 
 use crate::{
     client::Inner,
+    clock::Moment,
     core::{Core, retry_pause},
     error::Error,
+    servers::{Round, Standing},
     sse::{Parser, SentEvent},
     transport::{Ask, NoAnswer},
 };
@@ -91,20 +93,18 @@ struct Follower<S: Story> {
 impl<S: Story> Follower<S> {
     async fn follow(&mut self) -> Result<(), Stop> {
         let servers = self.core.transport.len();
-        let (mut failures, mut tried) = (0, 0);
+        let (mut failures, mut round) = (0, Round::default());
         loop {
-            let server = self.core.transport.current();
+            let server = self.core.transport.next(&mut round);
             match self.open(server).await? {
                 Opened::Stream(response) => {
-                    (failures, tried) = (0, 0);
+                    (failures, round) = (0, Round::default());
                     self.is_silent = false;
                     self.read(response).await?;
                 }
-                Opened::GoOn => self.core.transport.move_on(server),
+                Opened::GoOn => {}
                 Opened::NotNow(why) => {
-                    self.core.transport.move_on(server);
-                    tried = servers.min(tried + 1);
-                    if tried == servers && !std::mem::replace(&mut self.is_silent, true) {
+                    if round.is_over(servers) && !std::mem::replace(&mut self.is_silent, true) {
                         let item = self.story.silent(&why);
                         self.say(item).await?;
                     }
@@ -117,10 +117,18 @@ impl<S: Story> Follower<S> {
 
     async fn open(&mut self, server: usize) -> Result<Opened, Stop> {
         let ask = Ask::get(self.story.path());
-        let opened = self.core.transport.open(server, &ask, None);
-        let Ok(opened) = tokio::time::timeout(OPEN_TIMEOUT, opened).await else {
-            return Ok(Opened::NotNow(format!("no answer in {} s", OPEN_TIMEOUT.as_secs())));
+        let transport = &self.core.transport;
+        let (sent, patience) = (Moment::now(), transport.patience(server, OPEN_TIMEOUT));
+        let opened = tokio::time::timeout(patience, transport.open(server, &ask, None)).await;
+        let opened = opened.unwrap_or_else(|_| {
+            Err(NoAnswer::Silent(format!("no answer in {} s", patience.as_secs())))
+        });
+        let standing = match &opened {
+            Ok((_, response)) if response.status().is_server_error() => Standing::Answers,
+            Ok(_) => Standing::Serves,
+            Err(_) => Standing::Silent,
         };
+        transport.note(server, standing, sent);
         let response = match opened {
             Ok((_, response)) if response.status().is_success() => {
                 return Ok(Opened::Stream(response));

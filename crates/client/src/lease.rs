@@ -104,6 +104,8 @@ pub(crate) fn local_deadline(sent: Moment, expires_in: Duration) -> Moment {
 }
 
 const MARGIN: Duration = Duration::from_millis(20);
+/// Not even a lease that is about to be lost is asked for more often.
+const SHORTEST_PACE: Duration = Duration::from_millis(250);
 
 impl Lease {
     /// A lease just granted.
@@ -169,7 +171,7 @@ impl Lease {
     pub(crate) fn renewal_sent(&mut self, now: Moment) {
         self.failures = self.failures.saturating_add(1);
         if self.renew_at.is_some() {
-            self.renew_at = Some(now.plus(self.term.expires_in / 6));
+            self.renew_at = Some(now.plus((self.term.expires_in / 6).min(self.pace(now))));
         }
     }
 
@@ -232,10 +234,17 @@ impl Lease {
         self.final_deadline.get_or_insert(self.deadline);
     }
 
+    /// The longest pause before the next renewal: the nearer the end, the shorter, for a service that comes back
+    /// just before it has to be asked in time.
+    fn pace(&self, now: Moment) -> Duration {
+        let shortest = (self.term.expires_in / 20).min(SHORTEST_PACE);
+        (now.until(self.deadline) / 3).max(shortest)
+    }
+
     /// Exponential, with jitter over the upper half, and never so long that the lease would pass unasked.
     fn retry_soon(&mut self, now: Moment, roll: Roll) {
         let ttl = self.term.expires_in;
-        let longest = (ttl / 40) * (1 << self.failures.min(3));
+        let longest = ((ttl / 40) * (1 << self.failures.min(3))).min(self.pace(now));
         let pause = longest / 2 + (longest / 2) * (roll.0 % 1001) / 1000;
         if let Some(at) = &mut self.renew_at {
             *at = (*at).min(now.plus(pause));

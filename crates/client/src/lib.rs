@@ -65,6 +65,7 @@ mod many;
 mod owed;
 mod plain;
 mod renewer;
+mod servers;
 mod sse;
 mod tenure;
 mod transport;

@@ -3,6 +3,7 @@
 use crate::{
     core::{Core, Heard, retry_pause},
     renewer::Ownership,
+    servers::Round,
     tenure,
     transport::Ask,
 };
@@ -70,11 +71,11 @@ pub(crate) async fn abandon(
 
 /// Repeats until the service has decided; `None`: it has refused for good.
 async fn until_answered(core: &Core, ask: impl Fn(Option<u64>) -> Ask) -> Option<bytes::Bytes> {
-    let mut attempt = 0;
+    let (mut attempt, mut round) = (0, Round::default());
     loop {
         let heard = {
             let _turn = core.owed_calls.acquire().await;
-            core.attempt(&ask(core.born_at()), ATTEMPT_TIMEOUT).await
+            core.attempt(&mut round, &ask(core.born_at()), ATTEMPT_TIMEOUT).await
         };
         match heard {
             Heard::Done(answer) => return Some(answer.body),

@@ -5,7 +5,9 @@ use crate::{
     clock::Moment,
     core::{Core, Heard, lock},
     lease::{GuardState, Loss, NotRenewed, Roll, Term},
-    owed, tenure,
+    owed,
+    servers::Targets,
+    tenure,
 };
 use rand::RngExt;
 use sereno_api::{ErrorCode, Family, LeaseRef, Reason, RenewResult};
@@ -157,7 +159,10 @@ pub(crate) async fn run(core: Arc<Core>) {
         let now = Moment::now();
         let plan = core.renewer.plan(now);
         for call in plan.calls {
-            core.background.spawn(renew(core.clone(), call));
+            let Targets { first, beside } = core.transport.for_renewal();
+            for server in [Some(first), beside].into_iter().flatten() {
+                core.background.spawn(renew(core.clone(), call.clone(), server));
+            }
         }
         for lost in plan.lost {
             owed::release(&core, &lost);
@@ -174,22 +179,13 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 /// One call for several ownerships. It may hang as long as they last: others are renewed beside it.
-async fn renew(core: Arc<Core>, call: Vec<Arc<Ownership>>) {
+async fn renew(core: Arc<Core>, call: Vec<Arc<Ownership>>, server: usize) {
     let now = Moment::now();
     let left = |o: &Arc<Ownership>| o.cell.with(now, |lease| now.until(lease.deadline()));
-    let timeout = call.iter().map(left).max().unwrap_or_default();
-    let suspect_after = call.iter().map(left).min().unwrap_or_default() / 6;
+    let longest = call.iter().map(left).max().unwrap_or_default();
+    let shortest = call.iter().map(left).min().unwrap_or_default();
     let ask = tenure::renew(&core, call[0].family, &call[0].namespace, leases_of(&call));
-    let server = core.transport.current();
-    let attempt = core.attempt(&ask, timeout);
-    tokio::pin!(attempt);
-    let heard = tokio::select! {
-        heard = &mut attempt => heard,
-        () = tokio::time::sleep(suspect_after) => {
-            core.transport.move_on(server);
-            attempt.await
-        }
-    };
+    let heard = core.attempt_renewal(server, &ask, longest, shortest / 6).await;
     settle(&call, now, &heard);
     core.renewer.look();
 }

@@ -1,6 +1,11 @@
 //! One HTTP exchange with one of several addresses. What an exchange means is decided elsewhere.
 
-use crate::{clock::Moment, error::Error};
+use crate::{
+    clock::Moment,
+    core::lock,
+    error::Error,
+    servers::{Round, Servers, Standing, Targets},
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
@@ -13,12 +18,11 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use sereno_api::Millis;
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Enough for an address that was silent, while others answer.
+const SILENT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Before a call's time is over its door is to answer.
 const ANSWER_MARGIN: Duration = Duration::from_millis(300);
 /// The longest that a door takes for `Sereno-Timeout`.
@@ -76,7 +80,7 @@ pub(crate) enum NoAnswer {
 pub(crate) struct Transport {
     http: legacy::Client<HttpConnector, Full<Bytes>>,
     servers: Vec<Uri>,
-    current: AtomicUsize,
+    known: Mutex<Servers>,
 }
 
 impl Transport {
@@ -95,7 +99,8 @@ impl Transport {
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let http = legacy::Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { http, servers, current: AtomicUsize::new(0) })
+        let known = Mutex::new(Servers::new(servers.len()));
+        Ok(Self { http, servers, known })
     }
 
     /// How many addresses there are.
@@ -103,15 +108,27 @@ impl Transport {
         self.servers.len()
     }
 
-    /// The address to try now.
-    pub(crate) fn current(&self) -> usize {
-        self.current.load(Ordering::Relaxed) % self.servers.len()
+    /// The address that a call asks next.
+    pub(crate) fn next(&self, round: &mut Round) -> usize {
+        lock(&self.known).next(round, Moment::now())
     }
 
-    /// `server` did not serve: the next calls try another, unless somebody has already moved on.
-    pub(crate) fn move_on(&self, server: usize) {
-        let next = (server + 1) % self.servers.len();
-        let _ = self.current.compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
+    /// The addresses that a renewal asks now.
+    pub(crate) fn for_renewal(&self) -> Targets {
+        lock(&self.known).for_renewal(Moment::now())
+    }
+
+    /// What came of a call to `server` that was sent at `sent`: the next calls go by it.
+    pub(crate) fn note(&self, server: usize, standing: Standing, sent: Moment) {
+        lock(&self.known).note(server, standing, sent, Moment::now());
+    }
+
+    /// How long to wait for this address, where one that is known to answer is given `usual`.
+    pub(crate) fn patience(&self, server: usize, usual: Duration) -> Duration {
+        match lock(&self.known).is_worth_little(server, Moment::now()) {
+            true => usual.min(SILENT_TIMEOUT),
+            false => usual,
+        }
     }
 
     /// One whole exchange, to be given up after `timeout`.
@@ -246,13 +263,18 @@ mod tests {
     }
 
     #[test]
-    fn it_moves_on_once_per_failure_and_comes_round() {
+    fn what_came_of_a_call_decides_where_the_next_one_goes_and_how_long_it_may_take() {
         let transport = Transport::new("http://a,http://b").unwrap();
-        transport.move_on(0);
-        transport.move_on(0);
-        assert_eq!(transport.current(), 1, "two failures of the same address are one step");
-        transport.move_on(1);
-        assert_eq!(transport.current(), 0);
+        let usual = Duration::from_secs(5);
+        assert_eq!(transport.next(&mut Round::default()), 0);
+        transport.note(0, Standing::Silent, Moment::now());
+        assert_eq!(transport.next(&mut Round::default()), 1);
+        assert_eq!(transport.patience(0, usual), usual, "there is no better one");
+        transport.note(1, Standing::Answers, Moment::now());
+        assert_eq!(transport.patience(0, usual), SILENT_TIMEOUT);
+        assert_eq!(transport.patience(1, usual), usual);
+        let targets = transport.for_renewal();
+        assert_eq!((targets.first, targets.beside), (1, None), "the other was asked just now");
     }
 
     #[test]

@@ -165,6 +165,15 @@ impl fmt::Display for LogId {
     }
 }
 
+impl Slot {
+    /// Whether it is of a run that an operator asked for. Schedules have whole seconds; extra runs are put between them, so
+    /// that neither is ever taken for the other.
+    #[must_use]
+    pub fn is_extra(self) -> bool {
+        !self.0.is_multiple_of(1_000)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

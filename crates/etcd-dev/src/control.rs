@@ -27,7 +27,9 @@ impl Cluster {
         command.arg("--endpoints").arg(urls.join(","));
         if let Some(tls) = &self.options.tls {
             command.arg("--cacert").arg(&tls.ca);
-            command.arg("--cert").arg(&tls.client.0).arg("--key").arg(&tls.client.1);
+            if let Some((certificate, key)) = &tls.client {
+                command.arg("--cert").arg(certificate).arg("--key").arg(key);
+            }
         }
         command.args(arguments);
         run(command)

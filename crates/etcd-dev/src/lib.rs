@@ -4,12 +4,14 @@
 //! A crate of its own: it starts processes and knows nothing of logs, so the log's tests, those of other crates and
 //! the command line can all use it without one another.
 
+mod certificates;
 mod control;
 mod member;
 mod ports;
 pub mod process;
 mod scratch;
 
+pub use certificates::Certificates;
 pub use scratch::scratch_folder;
 
 use member::Member;
@@ -58,8 +60,8 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// A certificate of clients, and its key: only clients with one are let in.
-    pub client: (PathBuf, PathBuf),
+    /// A certificate of clients, and its key: only clients with one are let in. `None`: clients need none.
+    pub client: Option<(PathBuf, PathBuf)>,
 }
 
 impl fmt::Debug for Cluster {

@@ -124,15 +124,15 @@ impl Cluster {
         let mut arguments: Vec<String> =
             pairs.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
         if let Some(tls) = &self.options.tls {
-            let files = [
-                ("--cert-file", &tls.certificate),
-                ("--key-file", &tls.key),
-                ("--trusted-ca-file", &tls.ca),
-            ];
+            let mut files = vec![("--cert-file", &tls.certificate), ("--key-file", &tls.key)];
+            // An authority to trust alone has etcd ask clients for certificates.
+            if tls.client.is_some() {
+                files.push(("--trusted-ca-file", &tls.ca));
+                arguments.push("--client-cert-auth".into());
+            }
             for (name, file) in files {
                 arguments.extend([name.into(), file.display().to_string()]);
             }
-            arguments.push("--client-cert-auth".into());
         }
         arguments.extend(self.options.arguments.iter().cloned());
         arguments

@@ -23,9 +23,20 @@ pub(crate) enum Stage {
 pub(crate) struct OpenCall {
     pub(crate) deadline: Mono,
     pub(crate) hold_ms: u64,
-    /// Of a release or an abandon, which is applied even if nobody listens any more.
-    pub(crate) is_ending: bool,
+    pub(crate) arrived_at: Mono,
+    pub(crate) urgency: Urgency,
     pub(crate) stage: Stage,
+}
+
+/// How much a call is worth while the log is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It asks for something new.
+    Ordinary,
+    /// It keeps a lease: one of the first when the log is back.
+    Renewal,
+    /// A release or an abandon, which is applied even if nobody listens any more.
+    Ending,
 }
 
 /// A hand-over that calls were answered with.
@@ -201,6 +212,13 @@ impl Calls {
         let is_overdue =
             |call: &OpenCall| call.deadline <= now && !matches!(call.stage, Stage::Held { .. });
         let calls = self.open.iter().filter(|(_, call)| is_overdue(call));
+        calls.map(|(&id, &call)| (id, call)).collect()
+    }
+
+    /// Calls that wait for the log, and not for their turn.
+    pub(crate) fn waiting_for_the_log(&self) -> Vec<(CallId, OpenCall)> {
+        let is_held = |call: &OpenCall| matches!(call.stage, Stage::Held { .. });
+        let calls = self.open.iter().filter(|(_, call)| !is_held(call));
         calls.map(|(&id, &call)| (id, call)).collect()
     }
 

@@ -178,7 +178,9 @@ pub struct Status {
     pub behind_ms: u64,
     /// Since the log moved, as far as seen here.
     pub silent_ms: u64,
-    /// The other nodes that share the log.
+    /// Where another process with this node's id is, while there is one.
+    pub twin: Option<String>,
+    /// The other nodes that share the log, and those that did within the last day, as far as this process has seen.
     pub peers: Vec<Peer>,
 }
 
@@ -210,6 +212,10 @@ pub struct Peer {
     pub leader_heard_ms: Option<u64>,
     /// Since its record changed.
     pub silent_ms: u64,
+    /// Its record is not there any more: it was stopped, or has been silent for over ten seconds.
+    pub gone: bool,
+    /// Where another process with its id is, as one of the two has told.
+    pub twin: Option<String>,
 }
 
 /// Gets the state, or why it cannot.

@@ -139,6 +139,19 @@ impl Intake {
         batch
     }
 
+    /// Lets go of queued calls to which nobody listens any more, but for those that are never dropped: while the log is
+    /// away their repeats would fill it up.
+    pub(crate) fn forget_unheard(&mut self, is_open: impl Fn(CallId) -> bool) {
+        let keep = |pending: &Pending| is_kept(pending) || pending.call.is_some_and(&is_open);
+        self.renewals.retain(|_, pending| keep(pending));
+        self.ordinary.retain(|_, queue| {
+            queue.retain(&keep);
+            !queue.is_empty()
+        });
+        self.turns.retain(|tenant| self.ordinary.contains_key(tenant));
+        self.ordinary_len = self.ordinary.values().map(VecDeque::len).sum();
+    }
+
     /// Everything that is queued, for a node that stops.
     pub(crate) fn drain(&mut self) -> Vec<Pending> {
         std::iter::from_fn(|| self.pop()).collect()

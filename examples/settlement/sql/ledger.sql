@@ -16,6 +16,17 @@ CREATE TABLE IF NOT EXISTS settlements (
     PRIMARY KEY (slot, account)
 );
 
+-- Which account an attempt has begun to work on. The note is made behind the fence: whoever has been overtaken begins
+-- nothing further.
+CREATE TABLE IF NOT EXISTS begun (
+    slot    text   NOT NULL,
+    account int    NOT NULL REFERENCES accounts,
+    attempt int    NOT NULL,
+    token   bigint NOT NULL,
+    replica text   NOT NULL,
+    nr      bigint GENERATED ALWAYS AS IDENTITY
+);
+
 -- What came too late: somebody else had taken over.
 CREATE TABLE IF NOT EXISTS refusals (
     slot    text   NOT NULL,

@@ -59,6 +59,20 @@ impl Ledger {
         .await
     }
 
+    /// Before the work for an account, in a short transaction of its own: is this attempt still the one? It is noted who
+    /// is at what.
+    pub(crate) async fn begin(&mut self, run: &Run, account: i32) -> Result<(), Failure> {
+        self.behind_the_fence(run, async |ledger| {
+            let note = "INSERT INTO begun (slot, account, attempt, token, replica) VALUES ($1, $2, $3, $4, $5)";
+            let token = run.fence.token().cast_signed();
+            ledger
+                .execute(note, &[&run.slot, &account, &run.attempt, &token, &run.replica])
+                .await
+                .map(drop)
+        })
+        .await
+    }
+
     /// Settles one account for this slot, unless an earlier attempt has: the note and the money in one transaction.
     pub(crate) async fn settle(&mut self, run: &Run, account: i32) -> Result<(), Failure> {
         self.behind_the_fence(run, async |ledger| {

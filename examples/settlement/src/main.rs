@@ -74,6 +74,8 @@ async fn settle(database: &str, run: &Run, work: Millis) -> Result<usize, Failur
     // The token before the first look: from here on no earlier attempt writes anything.
     let open = ledger.open_accounts(run).await?;
     for account in &open {
+        // Whoever is not the one any more begins nothing.
+        ledger.begin(run, *account).await?;
         // Here the real work would be. It may take long, and the process may be paused in it.
         tokio::time::sleep(work.to_duration()).await;
         ledger.settle(run, *account).await?;

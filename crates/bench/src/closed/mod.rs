@@ -129,7 +129,7 @@ impl Measured {
 /// # Errors
 /// The server does not come up or cannot be reached.
 pub async fn run(args: &ClosedArgs) -> Result<ClosedReport, Error> {
-    let machine = Machine::look();
+    let machine = Machine::look_with(args.seed);
     let plan = Plan {
         clients: args.clients,
         warm_up: Duration::from_secs(args.warm_up),

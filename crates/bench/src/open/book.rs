@@ -13,8 +13,8 @@ pub(super) struct Book {
     /// Of each phase; the first is the warm-up.
     pub boards: Vec<Board>,
     pub timeline: Timeline,
-    /// From the intended start to the sending: the generator's own share of each latency.
-    pub lag: Latency,
+    /// From the intended start to the sending, by phase: the generator's own share of each latency.
+    pub lag: Vec<Latency>,
     /// Leases that a renewal did not renew, by code. Not 0: someone was told *lost*.
     pub lost: BTreeMap<&'static str, u64>,
     /// Holders that were left to die.
@@ -35,7 +35,7 @@ impl Book {
             start,
             boards: vec![Board::default(); phases],
             timeline: Timeline::default(),
-            lag: Latency::default(),
+            lag: vec![Latency::default(); phases],
             lost: BTreeMap::new(),
             died: 0,
         }
@@ -46,9 +46,7 @@ impl Book {
     }
 
     pub(super) fn sent(&mut self, mark: Mark, now: Instant) {
-        if mark.phase > 0 {
-            self.lag.record(now.saturating_duration_since(mark.due));
-        }
+        self.lag[mark.phase].record(now.saturating_duration_since(mark.due));
     }
 
     pub(super) fn count(&mut self, mark: Mark, verdict: Verdict, now: Instant) {
@@ -103,7 +101,8 @@ mod tests {
         let figures = book.boards[1].of(Operation::Acquire);
         assert_eq!((figures.offered, figures.done, figures.unknown), (3, 1, 1));
         assert_eq!(figures.latency.percentiles().p50_us / 10_000, 300, "3 s");
-        assert_eq!(book.lag.count(), 3, "not the warm-up's");
+        let lags: Vec<u64> = book.lag.iter().map(Latency::count).collect();
+        assert_eq!(lags, [1, 3], "each phase's are its own");
         assert_eq!(book.timeline.points(Operation::Acquire).len(), 2);
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     picture,
     process::{Cpu, Engine, Memory, ServeArgs, resolve},
     report::{Machine, Output},
-    stats::{Percentiles, Timeline},
+    stats::{Latency, Percentiles, Timeline},
     target::{SerenoTarget, Wording},
 };
 use std::{cell::Cell, collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Instant};
@@ -78,7 +78,7 @@ pub struct Found {
     pub phases: Vec<PhaseReport>,
     /// Latency by second.
     pub timeline: Timeline,
-    /// From the intended start to the sending.
+    /// From the intended start to the sending, of all phases.
     pub lag: Percentiles,
     /// Leases that a renewal did not renew, by code.
     pub lost: BTreeMap<&'static str, u64>,
@@ -100,7 +100,7 @@ pub struct Found {
 /// The server does not come up or cannot be reached, or an option is wrong.
 pub async fn run(args: &OpenArgs) -> Result<OpenReport, Error> {
     args.settings.check()?;
-    let machine = Machine::look();
+    let machine = Machine::look_with(args.settings.seed);
     let folder = args.serve_args.folder()?;
     let served = match args.serve {
         Some(engine) => Some(args.serve_args.serve(engine, folder.path(), &[]).await?),
@@ -118,7 +118,7 @@ pub async fn run(args: &OpenArgs) -> Result<OpenReport, Error> {
     if let Some(path) = &args.picture {
         picture::draw(path, &found.timeline, &marks(&args.settings))?;
     }
-    Ok(OpenReport::new(machine, args.settings.seed, found))
+    Ok(OpenReport::new(machine, found))
 }
 
 /// Where phases begin, for the picture.
@@ -180,11 +180,14 @@ pub async fn measure(load: Load<'_>) -> Result<Found, Error> {
     let elapsed = start.elapsed().as_secs_f64().max(1e-9);
     let cores = |cpu: Cpu| (cpu.total().as_secs_f64() / elapsed * 100.0).round() / 100.0;
     let later = server.map(Cpu::of).transpose()?;
-    let phases = settings.phases().into_iter().zip(book.boards).skip(1);
+    // Without the warm-up.
+    let phases = settings.phases().into_iter().zip(book.boards).zip(&book.lag).skip(1);
+    let mut all = Latency::default();
+    book.lag.iter().skip(1).for_each(|lag| all.merge(lag));
     Ok(Found {
-        phases: phases.map(|(phase, board)| PhaseReport::new(&phase, board)).collect(),
+        phases: phases.map(|((phase, board), lag)| PhaseReport::new(&phase, board, lag)).collect(),
         timeline: book.timeline,
-        lag: book.lag.percentiles(),
+        lag: all.percentiles(),
         lost: book.lost,
         died: book.died,
         held,

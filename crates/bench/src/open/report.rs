@@ -4,7 +4,7 @@ use super::{Found, Phase};
 use crate::{
     process::Memory,
     report::{Machine, write_board},
-    stats::{Board, Percentiles, Timeline},
+    stats::{Board, Latency, Percentiles, Timeline},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
@@ -21,12 +21,15 @@ pub struct PhaseReport {
     pub factor: f64,
     /// By operation.
     pub operations: Board,
+    /// From the intended start to the sending: how late the generator itself was.
+    pub generator_lag: Percentiles,
 }
 
 impl PhaseReport {
-    pub(super) fn new(phase: &Phase, operations: Board) -> Self {
+    pub(super) fn new(phase: &Phase, operations: Board, lag: &Latency) -> Self {
         let (name, seconds) = (phase.name.clone(), phase.length.as_secs_f64());
-        Self { name, seconds, factor: phase.factor, operations }
+        let generator_lag = lag.percentiles();
+        Self { name, seconds, factor: phase.factor, operations, generator_lag }
     }
 }
 
@@ -38,8 +41,6 @@ pub struct OpenReport {
     pub command: &'static str,
     /// Where it was measured.
     pub machine: Machine,
-    /// What decided names, shares and arrivals.
-    pub seed: u64,
     /// In order, without the warm-up.
     pub phases: Vec<PhaseReport>,
     /// From the intended start to the sending: how late the generator itself was.
@@ -61,11 +62,10 @@ pub struct OpenReport {
 }
 
 impl OpenReport {
-    pub(super) fn new(machine: Machine, seed: u64, found: Found) -> Self {
+    pub(super) fn new(machine: Machine, found: Found) -> Self {
         Self {
             command: "open",
             machine,
-            seed,
             phases: found.phases,
             generator_lag: found.lag,
             generator_cores: found.generator_cores,
@@ -82,7 +82,7 @@ impl OpenReport {
 impl fmt::Display for OpenReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.machine)?;
-        for PhaseReport { name, seconds, factor, operations } in &self.phases {
+        for PhaseReport { name, seconds, factor, operations, .. } in &self.phases {
             writeln!(f, "\n{name}: {seconds} s, acquires and releases x {factor}")?;
             write_board(f, operations)?;
         }

@@ -157,6 +157,12 @@ impl Settings {
         Rates { acquires: self.acquires, releases: self.releases_per_second(), renewals }
     }
 
+    /// Commands a second that it offers to the log: a renewal of a batch is one, as an acquire is, and a release.
+    pub fn commands_per_second(&self) -> f64 {
+        let Rates { acquires, releases, renewals } = self.rates();
+        acquires + releases + renewals
+    }
+
     /// The warm-up and the phases.
     pub(super) fn phases(&self) -> Vec<Phase> {
         let mut phases = vec![Phase::warm_up(duration(self.warm_up))];
@@ -192,6 +198,9 @@ mod tests {
         let found = [acquires, releases, renewals * settings.renew_batch as f64];
         assert!(found.iter().all(|rate| (rate - 2_000.0).abs() < 1e-9), "{found:?}");
         assert_eq!(settings.phases().len(), 2);
+        let offered = |line: &str| parse(line).commands_per_second().round() as u64;
+        assert_eq!(offered("--renew-batch 1"), 6_000);
+        assert_eq!(offered("--renew-batch 100"), 4_020, "a batch is one command");
     }
 
     #[test]

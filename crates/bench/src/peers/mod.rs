@@ -1,9 +1,11 @@
 //! The same closed loop on Sereno, on Redis and on etcd's own locks, one after the other on one machine, in alternation.
 
+mod ratios;
 mod rounds;
 mod table;
 mod waiting;
 
+pub use ratios::{Paired, Ratio, WaitRatio};
 pub use rounds::Peer;
 pub use table::{PeersReport, Row};
 pub use waiting::Wait;
@@ -20,9 +22,10 @@ use std::path::PathBuf;
 ///
 /// Measured are Sereno with its durable log, the same door and node over a log in memory, and Redis made as
 /// durable (`appendonly yes`, `appendfsync always`, `save ""`) with `SET NX PX` and the compare-and-delete script.
-/// Each round begins with another of the three and gives each a fresh server and folder. On three members of etcd,
+/// Each round begins with another of them and gives each a fresh server and folder. On three members of etcd,
 /// the same for all: three nodes of Sereno, and etcd's v3 Lock service with one lease for each client and with a
-/// fresh lease for each lock. The table shows the medians of the rounds. Then hand-overs with many waiting, and how long
+/// fresh lease for each lock. The table shows the medians of the rounds; ratios are of the figures of one round, and
+/// their median is held against the bounds. Then hand-overs with many waiting, and how long
 /// it takes until a dead holder's lock is the next one's. Debian: redis-server, etcd-server and etcd-client; the run
 /// starts and stops its own.
 #[derive(Clone, Debug, clap::Args)]
@@ -91,7 +94,7 @@ pub async fn run(args: &PeersArgs) -> Result<PeersReport, Error> {
     if args.rounds == 0 || args.clients.is_empty() || args.peers.is_empty() {
         return Err(Error::Usage("--rounds, --clients and --peers must be at least 1".into()));
     }
-    let machine = Machine::look();
+    let machine = Machine::look_with(args.seed);
     let mut samples = Vec::new();
     for round in 0..args.rounds {
         rounds::run(args, round, &mut samples).await?;

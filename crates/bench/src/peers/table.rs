@@ -1,25 +1,16 @@
-//! What `peers` writes: medians, and the ratios that were asked for.
+//! What `peers` writes: medians of the rounds, and ratios.
 
 use super::{
     PeersArgs, Wait,
+    ratios::{Paired, Ratio, WaitRatio, bounds, of_rows, of_waits},
     rounds::{Peer, Sample},
 };
 use crate::{
     report::{Bound, CpuPerCall, Machine, write_bounds},
-    stats::{Operation, Percentiles, median, median_f64, ratio},
+    stats::{Operation, Percentiles, median, median_f64},
 };
 use serde::Serialize;
 use std::fmt;
-
-/// Cycles of the one by those of the other, with so many clients: at least.
-const AT_LEAST: [(Peer, Peer, usize, f64); 6] = [
-    (Peer::Sqlite, Peer::Redis, 64, 0.333),
-    (Peer::Sqlite, Peer::Redis, 256, 0.25),
-    (Peer::Sqlite, Peer::Memory, 64, 0.6),
-    (Peer::Sqlite, Peer::Memory, 256, 0.6),
-    (Peer::Zones, Peer::EtcdShared, 256, 3.0),
-    (Peer::Zones, Peer::EtcdPerLock, 256, 8.0),
-];
 
 /// Medians of one peer with one number of clients.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +24,8 @@ pub struct Row {
     pub cycles_per_second: f64,
     /// Of each round, in order.
     pub rounds: Vec<f64>,
+    /// Acquire p99 of each round, in order.
+    pub p99_rounds_us: Vec<u64>,
     /// Medians of each figure.
     pub acquire: Percentiles,
     /// Medians of each figure.
@@ -59,6 +52,10 @@ pub struct PeersReport {
     pub rows: Vec<Row>,
     /// Hand-overs and recoveries.
     pub waits: Vec<Wait>,
+    /// Of each pair with each number of clients.
+    pub ratios: Vec<Ratio>,
+    /// Of hand-overs and recoveries.
+    pub wait_ratios: Vec<WaitRatio>,
     /// Where the numbers of clients allow a comparison.
     pub bounds: Vec<Bound>,
 }
@@ -80,8 +77,17 @@ impl PeersReport {
                 rows.push(Row::new(peer, clients, &of));
             }
         }
-        let bounds = bounds(&rows);
-        Self { command: "peers", machine, rounds: args.rounds, rows, waits, bounds }
+        let ratios = of_rows(&rows);
+        Self {
+            command: "peers",
+            machine,
+            rounds: args.rounds,
+            bounds: bounds(&ratios, &rows),
+            rows,
+            wait_ratios: of_waits(&waits),
+            waits,
+            ratios,
+        }
     }
 
     /// All bounds are met.
@@ -100,6 +106,12 @@ impl Row {
             clients,
             cycles_per_second: median_f64(rounds.iter().copied()),
             rounds,
+            p99_rounds_us: samples
+                .iter()
+                .map(|sample| {
+                    sample.measured.board.of(Operation::Acquire).latency.percentiles().p99_us
+                })
+                .collect(),
             acquire: percentiles(samples, Operation::Acquire),
             release: percentiles(samples, Operation::Release),
             not_done: samples
@@ -133,32 +145,6 @@ fn percentiles(samples: &[&Sample], operation: Operation) -> Percentiles {
     }
 }
 
-fn bounds(rows: &[Row]) -> Vec<Bound> {
-    let find = |peer, clients| rows.iter().find(|row| row.peer == peer && row.clients == clients);
-    let mut bounds = Vec::new();
-    for (above, below, clients, wanted) in AT_LEAST {
-        let (Some(above), Some(below)) = (find(above, clients), find(below, clients)) else {
-            continue;
-        };
-        let Some(found) = ratio(above.cycles_per_second, below.cycles_per_second) else { continue };
-        let (above, below) = (above.peer.title(), below.peer.title());
-        let what = format!("{above} / {below}, {clients} clients");
-        bounds.push(Bound::at_least(what, found, wanted));
-    }
-    for below in [Peer::EtcdShared, Peer::EtcdPerLock] {
-        let (Some(zones), Some(row)) = (find(Peer::Zones, 256), find(below, 256)) else { continue };
-        let found = ratio(zones.acquire.p99_us as f64, row.acquire.p99_us as f64);
-        let what = format!("{} / {}, 256 clients, acquire p99", zones.peer.title(), below.title());
-        bounds.extend(found.map(|found| Bound::at_most(what, found, 0.333)));
-    }
-    if let Some(row) = find(Peer::Sqlite, 1) {
-        let slowest = row.acquire.p99_us.max(row.release.p99_us);
-        let what = format!("{}, 1 client, p99 in ms", Peer::Sqlite.title());
-        bounds.push(Bound::below(what, slowest as f64 / 1e3, 5.0));
-    }
-    bounds
-}
-
 impl fmt::Display for PeersReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}Medians of {} rounds. Latencies in ms.\n", self.machine, self.rounds)?;
@@ -176,7 +162,9 @@ impl fmt::Display for PeersReport {
             }
             writeln!(f, "| {server_us_per_call:.1} | {:.1} |", row.generator_us_per_call)?;
         }
+        write_ratios(f, &self.ratios)?;
         write_waits(f, &self.waits)?;
+        write_wait_ratios(f, &self.wait_ratios)?;
         write_bounds(f, &self.bounds)?;
         for row in self.rows.iter().filter(|row| row.not_done > 0) {
             let Row { peer, clients, not_done, .. } = row;
@@ -186,6 +174,54 @@ impl fmt::Display for PeersReport {
     }
 }
 
+fn write_ratios(f: &mut fmt::Formatter<'_>, ratios: &[Ratio]) -> fmt::Result {
+    if ratios.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "\nRatios of the figures of one round; the median of these is held against the bounds.\n\n\
+         | clients | | cycles/s, median | each round | acquire p99, median | each round |\n\
+         |--:|---|--:|---|--:|---|"
+    )?;
+    for Ratio { above, below, clients, cycles, acquire_p99 } in ratios {
+        write!(f, "| {clients} | {} / {} ", above.title(), below.title())?;
+        write_paired(f, cycles)?;
+        write_paired(f, acquire_p99)?;
+        writeln!(f, "|")?;
+    }
+    Ok(())
+}
+
+fn write_paired(f: &mut fmt::Formatter<'_>, Paired { rounds, median }: &Paired) -> fmt::Result {
+    let each: Vec<String> = rounds.iter().map(f64::to_string).collect();
+    write!(f, "| {} | {} ", told(*median), each.join(", "))
+}
+
+fn told(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "none".into(), |ratio| ratio.to_string())
+}
+
+/// What was waited for.
+fn awaited(waiters: Option<usize>) -> String {
+    match waiters {
+        Some(waiters) => format!("released, {waiters} waiting"),
+        None => "holder dead, beyond its TTL".into(),
+    }
+}
+
+fn write_wait_ratios(f: &mut fmt::Formatter<'_>, ratios: &[WaitRatio]) -> fmt::Result {
+    if ratios.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n| until the next one has it | | p50 | p99 |\n|---|---|--:|--:|")?;
+    for WaitRatio { above, below, waiters, p50, p99 } in ratios {
+        let (what, above, below) = (awaited(*waiters), above.title(), below.title());
+        writeln!(f, "| {what} | {above} / {below} | {} | {} |", told(*p50), told(*p99))?;
+    }
+    Ok(())
+}
+
 fn write_waits(f: &mut fmt::Formatter<'_>, waits: &[Wait]) -> fmt::Result {
     if waits.is_empty() {
         return Ok(());
@@ -193,11 +229,7 @@ fn write_waits(f: &mut fmt::Formatter<'_>, waits: &[Wait]) -> fmt::Result {
     writeln!(f, "\n| until the next one has it | | timed | p50 | p95 | p99 | max |")?;
     writeln!(f, "|---|---|--:|--:|--:|--:|--:|")?;
     for Wait { peer, waiters, latency } in waits {
-        let what = match waiters {
-            Some(waiters) => format!("released, {waiters} waiting"),
-            None => "holder dead, beyond its TTL".into(),
-        };
-        write!(f, "| {what} | {} | {} ", peer.title(), latency.count)?;
+        write!(f, "| {} | {} | {} ", awaited(*waiters), peer.title(), latency.count)?;
         for micros in [latency.p50_us, latency.p95_us, latency.p99_us, latency.max_us] {
             write!(f, "| {:.2} ", micros as f64 / 1e3)?;
         }
@@ -213,6 +245,7 @@ mod tests {
         closed::Measured,
         stats::{Board, Verdict},
     };
+    use clap::{Args as _, FromArgMatches as _};
     use std::time::Duration;
 
     fn sample(peer: Peer, clients: usize, cycles: u64) -> Sample {
@@ -227,23 +260,39 @@ mod tests {
         Sample { peer, clients, measured }
     }
 
+    fn report(samples: &[Sample], waits: Vec<Wait>) -> PeersReport {
+        let command = super::super::PeersArgs::augment_args(clap::Command::new("peers"));
+        let matches = command.try_get_matches_from(["peers", "--clients", "64"]).unwrap();
+        let args = super::super::PeersArgs::from_arg_matches(&matches).unwrap();
+        PeersReport::new(Machine::look_with(args.seed), &args, samples, waits)
+    }
+
     #[test]
-    fn bounds_are_held_against_medians() {
+    fn medians_and_ratios_of_the_rounds_are_both_told() {
         let mut samples = Vec::new();
         for (sqlite, memory, redis) in [(100, 150, 300), (1, 150, 300), (120, 100, 9_000)] {
             samples.push(sample(Peer::Sqlite, 64, sqlite));
             samples.push(sample(Peer::Memory, 64, memory));
             samples.push(sample(Peer::Redis, 64, redis));
         }
-        let of = |peer| {
-            let of: Vec<&Sample> = samples.iter().filter(|sample| sample.peer == peer).collect();
-            Row::new(peer, 64, &of)
+        let wait = |peer, p50_us| {
+            let latency = Percentiles { p50_us, p99_us: p50_us, ..Percentiles::default() };
+            Wait { peer, waiters: Some(7), latency }
         };
-        let rows: Vec<Row> = Peer::ALL[..3].iter().copied().map(of).collect();
-        assert!((rows[0].cycles_per_second - 100.0).abs() < 1e-9);
-        assert_eq!(rows[0].acquire.p50_us, 100);
-        let bounds = bounds(&rows);
-        assert_eq!(bounds.iter().map(|bound| bound.met).collect::<Vec<_>>(), [true, true]);
-        assert!(bounds[0].what.contains("Redis") && (bounds[0].found - 0.333).abs() < 1e-9);
+        let waits = vec![wait(Peer::Zones, 3_000), wait(Peer::EtcdShared, 2_000)];
+        let report = report(&samples, waits);
+        assert!((report.rows[0].cycles_per_second - 100.0).abs() < 1e-9);
+        assert_eq!(report.rows[0].acquire.p50_us, 100);
+        assert_eq!(report.rows[0].p99_rounds_us, [100, 1, 120]);
+        assert_eq!(report.bounds.len(), 2);
+        assert!(!report.is_met(), "0.333, 0.003 and 0.013 times Redis");
+        let text = report.to_string();
+        for row in [
+            "| 64 | Sereno, sqlite / Redis, appendfsync always | 0.013 | 0.333, 0.003, 0.013 ",
+            "| 64 | Sereno, sqlite / Sereno, memory log | 0.667 | 0.667, 0.007, 1.2 |",
+            "| released, 7 waiting | Sereno, etcd / etcd lock, shared lease | 1.5 | 1.5 |",
+        ] {
+            assert!(text.contains(row), "{row} in {text}");
+        }
     }
 }

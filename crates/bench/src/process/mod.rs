@@ -1,10 +1,12 @@
 //! The programs that a run starts for itself, and what the kernel says about them.
 
+mod busy;
 mod child;
 mod redis;
 mod sereno;
 mod usage;
 
+pub use busy::Busy;
 pub use child::Child;
 pub use redis::start_redis;
 pub use sereno::{Engine, ServeArgs, Served, find_sereno, resolve};

@@ -9,13 +9,15 @@ use crate::{
     fill::{Fill, fill},
     open::{self, Load, Phase, Settings},
     process::{Scheduled, ServeArgs},
-    report::{Machine, Output},
+    report::{Machine, Output, load},
     target::{ask_json, is_ready},
     zones::{NODES, Scrape, Zones},
 };
 use sereno_api::{Lock, Millis, Status};
 use std::time::{Duration, Instant};
 
+/// Of the load's names and arrivals.
+const SEED: u64 = 1;
 /// Between two looks.
 const BETWEEN: Duration = Duration::from_millis(10);
 /// Before the next snapshot is due.
@@ -69,7 +71,7 @@ pub async fn run(args: &RestartArgs) -> Result<RestartReport, Error> {
     if Duration::from_millis(args.snapshot_every.0) < 4 * JUST_BEFORE {
         return Err(Error::Usage("--snapshot-every must be at least 20s".into()));
     }
-    let machine = Machine::look();
+    let machine = Machine::look_with(SEED);
     let never = ["--snapshot-every", "24h", "--snapshot-bytes", "1000GiB"].map(str::to_owned);
     let mut zones = Zones::start(&args.serve_args, &never).await?;
     let began = Instant::now();
@@ -117,8 +119,7 @@ async fn take_snapshot(zones: &mut Zones) -> Result<(), Error> {
 
 async fn under_load(args: &RestartArgs, zones: &mut Zones) -> Result<Vec<Restart>, Error> {
     let (begun, every) = (Instant::now(), Duration::from_millis(args.snapshot_every.0));
-    let phase = Phase { name: "load".into(), length: every * 2, factor: 1.0 };
-    let settings = Settings { acquires: args.acquires, phase: vec![phase], ..Settings::default() };
+    let settings = load_settings(args);
     let leader = zones.node(zones.leader().await?).address;
     let restarts = async {
         until_due(zones, begun + every / 2, 0.5).await?;
@@ -132,6 +133,20 @@ async fn under_load(args: &RestartArgs, zones: &mut Zones) -> Result<Vec<Restart
             found?;
             Err(Error::Service { call: "load".into(), why: "it ended before the restarts".into() })
         }
+    }
+}
+
+/// As many leases and names as the log has: by default those of DESIGN.md section 17.
+fn load_settings(args: &RestartArgs) -> Settings {
+    let length = 2 * Duration::from_millis(args.snapshot_every.0);
+    let size = size(args.commands);
+    Settings {
+        acquires: args.acquires,
+        active: size.active,
+        resources: u32::try_from(size.resources).unwrap_or(u32::MAX),
+        phase: vec![Phase { name: "load".into(), length, factor: 1.0 }],
+        seed: SEED,
+        ..Settings::default()
     }
 }
 
@@ -181,7 +196,7 @@ impl Restart {
             reply_records: status.reply_records,
             leases: status.leases,
             scheduled,
-            load: Machine::look().load_before,
+            load: load(),
         }
     }
 }
@@ -189,6 +204,20 @@ impl Restart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::{Args as _, FromArgMatches as _};
+
+    #[test]
+    fn the_load_is_that_of_the_design_and_grows_with_the_log() {
+        let of = |line: &str| {
+            let command = RestartArgs::augment_args(clap::Command::new("restart"));
+            let matches = command.try_get_matches_from(line.split(' ')).unwrap();
+            load_settings(&RestartArgs::from_arg_matches(&matches).unwrap())
+        };
+        let (full, small) = (of("restart"), of("restart --commands 10000"));
+        assert_eq!((full.active, full.resources), (20_000, 100_000));
+        assert_eq!((small.active, small.resources), (200, 1_000));
+        small.check().unwrap();
+    }
 
     #[test]
     fn a_log_has_as_many_commands_as_asked_for() {

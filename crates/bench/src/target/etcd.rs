@@ -9,7 +9,7 @@ use etcd_client::{Client, Error, LockOptions};
 pub enum Leases {
     /// One of each client's, for all its locks.
     Shared,
-    /// A new one for each lock, revoked after it.
+    /// A new one for each lock. Revoking it is the release: three calls a cycle, to grant, lock and revoke.
     PerLock,
 }
 
@@ -78,10 +78,12 @@ impl Etcd {
     /// See [`Fault`].
     pub async fn release(&mut self) -> Result<Released, Fault> {
         let key = std::mem::take(&mut self.key);
-        self.client.unlock(key).await.map_err(silent)?;
-        if self.leases == Leases::PerLock {
-            self.client.lease_revoke(self.lease).await.map_err(silent)?;
+        match self.leases {
+            Leases::Shared => self.client.unlock(key).await.map(drop),
+            // The lock's key goes with its lease: to unlock it before would be a call that nobody needs.
+            Leases::PerLock => self.client.lease_revoke(self.lease).await.map(drop),
         }
+        .map_err(silent)?;
         Ok(Released::Done)
     }
 }

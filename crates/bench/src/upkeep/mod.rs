@@ -71,7 +71,7 @@ pub async fn run(args: &UpkeepArgs) -> Result<UpkeepReport, Error> {
             "--phase: the phases are those of --seconds and --minutes".into(),
         ));
     }
-    let machine = Machine::look();
+    let machine = Machine::look_with(args.settings.seed);
     let mut zones = Zones::start_etcd(&args.serve_args)?;
     let mut measurements = Vec::new();
     for round in 0..args.rounds {

@@ -3,7 +3,7 @@
 use super::Size;
 use crate::{
     open::Found,
-    report::Machine,
+    report::{Machine, load},
     stats::{Operation, Percentiles, median, ratio},
     zones::Work,
 };
@@ -52,7 +52,7 @@ impl Measurement {
             work,
             not_done: measured.map(|phase| phase.operations.not_done()).unwrap_or_default(),
             sizes,
-            load: Machine::look().load_before,
+            load: load(),
         }
     }
 

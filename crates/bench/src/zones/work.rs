@@ -27,9 +27,14 @@ pub struct Work {
 }
 
 impl Work {
+    /// Of snapshots, trims and compacted keys, how many of which there were the fewest.
+    pub fn rarest(&self) -> u64 {
+        self.snapshots.min(self.trims).min(self.compacted_keys)
+    }
+
     /// Snapshots, trims and compactions.
     pub fn is_complete(&self) -> bool {
-        self.snapshots > 0 && self.trims > 0 && self.compacted_keys > 0
+        self.rarest() > 0
     }
 
     /// Neither.

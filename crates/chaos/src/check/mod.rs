@@ -1,20 +1,21 @@
 //! The checkers: what clients saw against what was promised. By revision (`revisions`), without revisions
-//! (`linear`, `locks`), and directly (`intervals`, `requests`, `resource`).
+//! (`linear`, `leased`), and directly (`intervals`, `requests`, `slots`, `resource`).
 
 mod intervals;
+mod leased;
 mod linear;
-mod locks;
 mod project;
 mod requests;
 mod resource;
 mod revisions;
+mod slots;
 #[cfg(test)]
 mod tests;
 
 pub use resource::Losses;
 
 use crate::{
-    history::{Heard, History},
+    history::{Family, Heard, History},
     resource::Visit,
     truth::Truth,
 };
@@ -52,8 +53,8 @@ pub struct Checked {
     pub unknown: usize,
     /// Answers compared with the log.
     pub compared: usize,
-    /// Operations put into an order, over all locks.
-    pub ordered: usize,
+    /// Operations put into an order, by family.
+    pub ordered: BTreeMap<Family, usize>,
     /// Moments at which a guard of the SDK said that it held.
     pub guards: usize,
     /// What the protected resource lost.
@@ -65,19 +66,21 @@ pub fn all(history: &History, truth: &Truth, visits: &[Visit]) -> Checked {
     let (mut violations, compared) = revisions::check(&history.calls, truth);
     violations.extend(intervals::check(history));
     violations.extend(requests::check(&history.calls, truth));
+    violations.extend(slots::check(&history.calls));
     violations.extend(history.guards.iter().filter_map(|held| {
         let granted = truth.granted_with(held.token);
         let message = || format!("a guard holds {held:?}, and the log has {granted:?}");
-        (granted != Some(&held.resource)).then(|| Violation::new("S5", message()))
+        (granted != Some(&held.place)).then(|| Violation::new("S5", message()))
     }));
-    let mut ordered = 0;
-    for (lock, mut projection) in project::by_lock(&history.calls) {
+    let mut ordered = BTreeMap::new();
+    for ((family, name), mut projection) in project::by_place(&history.calls) {
         let operations = projection.operations();
-        ordered += operations.len();
+        *ordered.entry(family).or_default() += operations.len();
         let contradictions = projection.contradictions.drain(..);
         violations.extend(contradictions.map(|it| Violation::new("S6", it)));
-        if let Err(example) = locks::explain(operations) {
-            violations.push(Violation::new("S1, S4, S8", format!("{lock}: {example}")));
+        if let Err(example) = leased::explain(operations) {
+            let message = format!("{}: {example}", family.place(name));
+            violations.push(Violation::new("S1, S4, S8", message));
         }
     }
     let (lost, losses) = resource::check(visits);
@@ -102,12 +105,19 @@ pub fn answers(history: &History) -> BTreeMap<String, usize> {
             Heard::Nothing { sent: true } => "no answer".into(),
             Heard::Nothing { sent: false } => "not reached".into(),
             Heard::Granted(_) => "granted".into(),
-            Heard::Waiting(_) => "waiting".into(),
-            Heard::Renewed(_) | Heard::RenewedMany(_) => "renewed".into(),
-            Heard::Released(_) => "released".into(),
+            Heard::Elected(_) => "elected".into(),
+            Heard::Held(_) | Heard::HeldAll(_) => "held".into(),
+            Heard::Claimed(_) => "claimed".into(),
+            Heard::Waiting(_) | Heard::Campaigning(_) => "waiting".into(),
+            Heard::Proclaimed(_) => "proclaimed".into(),
+            Heard::HandedOff(_) => "handed off".into(),
+            Heard::JobPut(_) => "put".into(),
+            Heard::Finished(_) => "finished".into(),
+            Heard::Renewed(_) | Heard::RenewedMany(_) | Heard::HoldExtended(_) => "renewed".into(),
+            Heard::Released(_) | Heard::HoldReleased(_) => "released".into(),
             Heard::Abandoned(_) => "abandoned".into(),
             Heard::Forced(_) => "forced".into(),
-            Heard::Read(_) => "read".into(),
+            Heard::Read(_) | Heard::Leader(_) | Heard::Shelf(_) | Heard::Ledger(_) => "read".into(),
         };
         *counts.entry(kind).or_default() += 1;
     }

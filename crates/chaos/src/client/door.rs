@@ -1,8 +1,9 @@
 //! Plain HTTP to the nodes, every call recorded before it is sent. The SDK would hide lost answers: here they are the point.
 
-use crate::history::{Answer, Heard, LeaseOf, Op, Recorder};
-use reqwest::{Client, Method};
-use serde_json::{Value, json};
+use super::words;
+use crate::history::{Answer, Heard, Op, Recorder};
+use reqwest::Client;
+use serde_json::json;
 use std::time::Duration;
 
 /// The namespace of everything in a run.
@@ -43,7 +44,7 @@ impl Door {
 
     /// One call of one node, recorded.
     pub async fn call(&self, worker: &str, node: usize, op: &Op) -> Heard {
-        let (method, path, body) = request(op);
+        let (method, path, body) = words::of(op);
         let url = format!("{}{path}", self.servers[node]);
         let mut request = self.http.request(method, url).header("Sereno-Timeout", "3s");
         if let Some(body) = body {
@@ -87,38 +88,4 @@ async fn exchange(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
         Ok(body) => Answer::Response { status, body },
         Err(error) => Answer::Silence { silence: format!("{status}: {error}"), sent: true },
     })
-}
-
-fn request(op: &Op) -> (Method, String, Option<Value>) {
-    let post = |what: &str, body: Value| (Method::POST, format!("/v1/locks/{what}"), Some(body));
-    let by_lease = |lease: &LeaseOf| json!({"namespace": NAMESPACE, "resource": lease.resource, "leaseId": lease.lease});
-    match op {
-        Op::Acquire { resource, request, wait_ms, ttl_ms } => post(
-            "acquire",
-            json!({
-                "namespace": NAMESPACE, "resource": resource, "requestId": request, "owner": request,
-                "leaseTtl": format!("{ttl_ms}ms"), "waitTimeout": format!("{wait_ms}ms"),
-            }),
-        ),
-        Op::Renew(lease) => post("renew", by_lease(lease)),
-        Op::RenewMany { leases } => {
-            let lease = |it: &LeaseOf| json!({"resource": it.resource, "leaseId": it.lease});
-            let leases: Vec<_> = leases.iter().map(lease).collect();
-            post("renew-many", json!({"namespace": NAMESPACE, "leases": leases}))
-        }
-        Op::Release(lease) => post("release", by_lease(lease)),
-        Op::Abandon { request, .. } => {
-            post("abandon", json!({"namespace": NAMESPACE, "requestId": request}))
-        }
-        Op::Force { resource, token, request } => post(
-            "force-release",
-            json!({
-                "namespace": NAMESPACE, "resource": resource, "fencingToken": token,
-                "requestId": request, "reason": "chaos",
-            }),
-        ),
-        Op::Get { resource } => {
-            (Method::GET, format!("/v1/locks/{resource}?namespace={NAMESPACE}"), None)
-        }
-    }
 }

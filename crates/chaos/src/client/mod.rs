@@ -1,11 +1,17 @@
 //! A client process: several workers, one history. It works until its standard input ends, brings to an end what it
 //! has begun, and ends.
 
+mod caller;
 pub mod door;
+pub(crate) mod elections;
 mod guarded;
 mod locks;
+pub(crate) mod replicas;
+pub(crate) mod shop;
+mod words;
 
 use crate::{history::Recorder, input};
+use caller::Caller;
 use door::{Door, NAMESPACE};
 use guarded::Work;
 use rand::{SeedableRng, rngs::StdRng};
@@ -17,7 +23,11 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinSet};
 
-const LOCK_WORKERS: usize = 10;
+/// How many workers each family has.
+const LOCK_WORKERS: usize = 4;
+const ELECTION_WORKERS: usize = 2;
+const SHOP_WORKERS: usize = 2;
+const JOB_WORKERS: usize = 2;
 
 /// Its command line.
 #[derive(Clone, Debug, clap::Args)]
@@ -69,11 +79,23 @@ pub async fn run(args: ClientArgs) -> Result<(), String> {
         StdRng::seed_from_u64(hasher.finish())
     };
     let mut workers = JoinSet::new();
+    let caller = |kind: &str, index: usize| {
+        let name = format!("{}-{kind}{index}", args.name);
+        let dice = random(&name);
+        Caller::new(door.clone(), name, dice, Stop(stop.clone()))
+    };
     for index in 0..LOCK_WORKERS {
-        let name = format!("{}-w{index}", args.name);
-        let worker =
-            locks::Worker::new(door.clone(), name.clone(), random(&name), Stop(stop.clone()));
-        workers.spawn(worker.run());
+        workers.spawn(locks::Worker(caller("w", index)).run());
+    }
+    for index in 0..ELECTION_WORKERS {
+        workers.spawn(elections::Worker(caller("e", index)).run());
+    }
+    for index in 0..SHOP_WORKERS {
+        workers.spawn(shop::Worker(caller("s", index)).run());
+    }
+    for index in 0..JOB_WORKERS {
+        let replica = replicas::Worker { caller: caller("j", index), resource: args.resource };
+        workers.spawn(replica.run());
     }
     let sereno = sereno_client::Client::builder()
         .servers(args.servers.join(","))
@@ -81,7 +103,7 @@ pub async fn run(args: ClientArgs) -> Result<(), String> {
         .owner(&args.name)
         .build()
         .map_err(|error| error.to_string())?;
-    for work in [Work::Plain, Work::Fenced, Work::Room] {
+    for work in [Work::Plain, Work::Fenced, Work::Room, Work::Led] {
         let worker = guarded::Worker {
             door: door.clone(),
             sereno: sereno.clone(),

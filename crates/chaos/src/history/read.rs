@@ -26,8 +26,8 @@ pub struct Call {
 /// A guard of the SDK said that it held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// The lock.
-    pub resource: String,
+    /// What, with its family.
+    pub place: String,
     /// Its token.
     pub token: u64,
     /// From when on.
@@ -82,8 +82,8 @@ impl History {
                     call.end = Some(at);
                     self.calls.push(call);
                 }
-                Line::Guard { resource, token, since, until } => {
-                    self.guards.push(Held { resource, token, since, until });
+                Line::Guard { place, token, since, until } => {
+                    self.guards.push(Held { place, token, since, until });
                 }
             }
         }
@@ -95,14 +95,14 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Answer, Recorder};
+    use crate::history::{Answer, Family, Recorder};
 
     #[test]
     fn a_call_that_was_never_answered_is_pending_and_a_torn_line_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c0.jsonl");
         let recorder = Recorder::create(&path).unwrap();
-        let op = Op::Get { resource: "a".into() };
+        let op = Op::Get { family: Family::Lock, resource: "a".into() };
         let first = recorder.start("w", 1, &op);
         recorder.start("w", 2, &op);
         recorder.end(first, Answer::Silence { silence: "refused".into(), sent: false });

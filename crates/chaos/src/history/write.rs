@@ -43,9 +43,9 @@ impl Recorder {
     }
 
     /// A guard has held from `since` to `until`.
-    pub fn guard(&self, resource: &str, token: u64, since: u64, until: u64) {
-        let resource = resource.to_owned();
-        self.write(|| Line::Guard { resource, token, since, until });
+    pub fn guard(&self, place: &str, token: u64, since: u64, until: u64) {
+        let place = place.to_owned();
+        self.write(|| Line::Guard { place, token, since, until });
     }
 
     fn write(&self, line: impl FnOnce() -> Line) {

@@ -10,13 +10,15 @@ use sereno_client::{
 
 /// Follow who leads, until Ctrl-C.
 ///
-/// First the record as it is, then each change of it; that nobody leads is a change too. Lost connections are made
-/// anew, at another node where there is one, and what was missed meanwhile is told.
+/// First the record as it is, then after each change of it; that nobody leads is a change too, and is always told.
+/// Leaders and values that came and went faster than they could be told are left out, and it says so ("changes are
+/// missing here"). Lost connections are made anew, at another node where there is one, and what has changed meanwhile is
+/// told.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ObserveArgs {
     #[command(flatten)]
     which: Which,
-    /// Only what came after this cursor.
+    /// Go on after this cursor: what has changed since, then the record as it is.
     #[arg(long, value_name = "CURSOR")]
     from: Option<String>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::report::{Reports, settle};
 use crate::{exit, failure::Failure, values};
 use clap::Args;
-use sereno_guard::{FileFence, FileFenceError, FileGuard, Reporter, TOKEN_MAX};
+use sereno_guard::{FileFence, FileFenceError, FileGuard, TOKEN_MAX};
 use std::{
     ffi::OsString, os::unix::process::CommandExt, path::PathBuf, process::Command, time::Duration,
 };
@@ -60,31 +60,17 @@ pub(crate) struct FileArgs {
 
 pub(super) async fn run(args: FileArgs) -> Result<u8, Failure> {
     let reporter = args.reports.reporter(&format!("file {}", args.path.display()))?;
-    let fence = FileFence::at(&args.path).map_err(failure)?;
-    let key = args.fence_key.as_deref().filter(|key| !key.is_empty());
-    match fence.enter(args.token, key, args.wait) {
-        Ok(guard) => {
-            if let (Some(reporter), Some(key), true) = (&reporter, key, guard.is_new_owner()) {
-                reporter.checks(key);
-                settle(Some(reporter), SETTLE_BEFORE).await;
-            }
-            Err(become_command(guard, &args))
-        }
-        Err(error) => {
-            tell(reporter.as_ref(), &error).await;
-            Err(failure(error))
-        }
+    let mut fence = FileFence::at(&args.path).map_err(failure)?;
+    if let Some(reporter) = &reporter {
+        fence = fence.reporting(reporter.clone());
     }
-}
-
-/// Only if the token has a fence key: the service knows no paths.
-async fn tell(reporter: Option<&Reporter>, error: &FileFenceError) {
-    if let (Some(reporter), FileFenceError::Refused(refused)) = (reporter, error)
-        && refused.key.matches('/').count() >= 2
-        && !refused.key.starts_with('/')
-    {
-        reporter.refused(refused);
-        settle(Some(reporter), SETTLE_AFTER).await;
+    let key = args.fence_key.as_deref().filter(|key| !key.is_empty());
+    let entered = fence.enter(args.token, key, args.wait);
+    let within = if entered.is_ok() { SETTLE_BEFORE } else { SETTLE_AFTER };
+    settle(reporter.as_ref(), within).await;
+    match entered {
+        Ok(guard) => Err(become_command(guard, &args)),
+        Err(error) => Err(failure(error)),
     }
 }
 

@@ -1,23 +1,26 @@
-//! `sereno doctor`: everything in a data folder, looked at without changing it.
+//! `sereno doctor`: everything in a data folder, or in a log in etcd, looked at without changing it.
 
 use super::{
-    audit_check, exists, log_failure,
-    replay::{Replay, beginning, load, state_of},
+    audit_check, doctor_etcd,
+    etcd::EtcdArgs,
+    exists, log_failure,
+    replay::{Replay, Source, beginning, load, state_of},
 };
 use crate::{exit, failure::Failure, output::Output, values};
 use clap::Args;
 use sereno_core::State;
 use sereno_log::{
     LogError,
-    sqlite::{ReadOnlyLog, Severity, inspect, open_for_examination},
+    sqlite::{Severity, inspect, open_for_examination},
 };
 use std::path::{Path, PathBuf};
 
-/// Examine a data folder without changing any file in it.
+/// Examine a data folder or a log in etcd without changing anything.
 ///
-/// Verifies SQLite's structure, each entry's hash and place in the chain of hashes, the file HEAD (which says how far
+/// Of a folder it verifies SQLite's structure, each entry's hash and place in the chain of hashes, the file HEAD (which says how far
 /// the log goes), and the snapshots; and applies the log anew, which has to lead to the same states and outcomes as
-/// were saved and given then. On a folder that nobody serves it holds the folder's lock while it looks.
+/// were saved and given then. On a folder that nobody serves it holds the folder's lock while it looks. Of a log in
+/// etcd (--log) it verifies the same, but for SQLite and HEAD, also while nodes use it.
 ///
 /// Exit code: 0 all is sound, 1 something is damaged, 4 it could not be examined (no such folder, no permission, a
 /// disk that cannot be read), which says nothing about the data.
@@ -25,9 +28,12 @@ use std::path::{Path, PathBuf};
 pub(crate) struct DoctorArgs {
     /// The data folder.
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
-    data: PathBuf,
-    /// Verify the audit trail too: its own chain, line by line against the log, and that nothing was taken away.
-    #[arg(long)]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    etcd: EtcdArgs,
+    /// Verify the audit trail too: its own chain, line by line against the log, and that nothing was taken away. It is in
+    /// the data folder of each node, also where the log is in etcd.
+    #[arg(long, conflicts_with = "log")]
     audit: bool,
     /// How many files of the audit trail the service keeps: with fewer of them no rotation has removed the oldest.
     #[arg(
@@ -46,20 +52,25 @@ pub(crate) struct DoctorArgs {
 /// What was found.
 #[derive(Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Diagnosis {
+pub(super) struct Diagnosis {
     sound: bool,
-    data: PathBuf,
-    in_use: bool,
-    log_id: Option<String>,
-    position: u64,
-    first: u64,
-    entries: u64,
-    snapshots: Vec<u64>,
+    /// What was looked at: a folder, or
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<PathBuf>,
+    /// a log in etcd.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<String>,
+    pub(super) in_use: bool,
+    pub(super) log_id: Option<String>,
+    pub(super) position: u64,
+    pub(super) first: u64,
+    pub(super) entries: u64,
+    pub(super) snapshots: Vec<u64>,
     /// Entries that were replayed, and compared at each snapshot and at the head.
     replayed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<audit_check::Seen>,
-    findings: Vec<Found>,
+    pub(super) findings: Vec<Found>,
 }
 
 #[derive(serde::Serialize)]
@@ -70,37 +81,44 @@ pub(super) struct Found {
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    if let Err(what) = exists(&args.data) {
-        return Err(not_examined(&args.data, what));
-    }
-    let mut diagnosis = Diagnosis { data: args.data.clone(), ..Diagnosis::default() };
-    diagnosis.examine_log(&args.data)?;
-    if diagnosis.position > 0 {
-        diagnosis.examine_replay(&args.data)?;
-    }
-    if args.audit {
-        let is_broken = diagnosis.findings.iter().any(|found| found.damage);
-        let log = audit_check::Log {
-            data: &args.data,
-            in_use: diagnosis.in_use,
-            can_be_replayed: diagnosis.position > 0 && !is_broken,
-            is_elsewhere: diagnosis.log_id.is_none() && !is_broken,
-        };
-        let (seen, found) =
-            audit_check::examine(&log, usize::try_from(args.audit_files).unwrap_or(usize::MAX))
-                .map_err(|what| not_examined(&args.data, what))?;
-        diagnosis.audit = Some(seen);
-        diagnosis.findings.extend(found);
-    }
-    diagnosis.sound = !diagnosis.findings.iter().any(|found| found.damage);
+    let mut diagnosis = match (&args.etcd.log, &args.data) {
+        (Some(url), _) => doctor_etcd::examine(&args.etcd, url)?,
+        (None, Some(data)) => examine_folder(args, data)?,
+        (None, None) => unreachable!("one of the two is required"),
+    };
+    diagnosis.sound = !diagnosis.has_damage();
     args.output.answer(&diagnosis, text)?;
     Ok(if diagnosis.sound { 0 } else { exit::FAILED })
 }
 
+fn examine_folder(args: &DoctorArgs, data: &Path) -> Result<Diagnosis, Failure> {
+    let unreadable = |what: String| not_examined(&data.display().to_string(), what);
+    exists(data).map_err(unreadable)?;
+    let mut diagnosis = Diagnosis { data: Some(data.to_path_buf()), ..Diagnosis::default() };
+    diagnosis.examine_log(data)?;
+    if diagnosis.position > 0 {
+        diagnosis.examine_replay_in(data)?;
+    }
+    if args.audit {
+        let is_broken = diagnosis.has_damage();
+        let log = audit_check::Log {
+            data,
+            in_use: diagnosis.in_use,
+            can_be_replayed: diagnosis.position > 0 && !is_broken,
+            is_elsewhere: diagnosis.log_id.is_none() && !is_broken,
+        };
+        let files_kept = usize::try_from(args.audit_files).unwrap_or(usize::MAX);
+        let (seen, found) = audit_check::examine(&log, files_kept).map_err(unreadable)?;
+        diagnosis.audit = Some(seen);
+        diagnosis.findings.extend(found);
+    }
+    Ok(diagnosis)
+}
+
 /// It is not known whether anything is damaged.
-fn not_examined(data: &Path, what: impl std::fmt::Display) -> Failure {
-    Failure::new(format!("{} could not be examined: {what}", data.display()))
-        .hint("Nothing was changed, and this says nothing about the data: see to it that the files can be read.")
+pub(super) fn not_examined(what: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("{what} could not be examined: {why}"))
+        .hint("Nothing was changed, and this says nothing about the data: see to it that it can be read.")
         .exit(exit::NOT_EXAMINED)
 }
 
@@ -108,12 +126,26 @@ fn cannot_open(data: &Path, error: &LogError) -> Failure {
     match error {
         // Damage that keeps even the examination from beginning.
         LogError::Damaged(_) => log_failure(data, error),
-        error => not_examined(data, error),
+        error => not_examined(&data.display().to_string(), error),
     }
 }
 
 impl Diagnosis {
-    fn found(&mut self, damage: bool, place: impl Into<String>, what: impl Into<String>) {
+    /// Of a log in etcd, before anything was looked at.
+    pub(super) fn of_log(log: String) -> Self {
+        Self { log: Some(log), ..Self::default() }
+    }
+
+    pub(super) fn has_damage(&self) -> bool {
+        self.findings.iter().any(|found| found.damage)
+    }
+
+    pub(super) fn found(
+        &mut self,
+        damage: bool,
+        place: impl Into<String>,
+        what: impl Into<String>,
+    ) {
         self.findings.push(Found { damage, place: place.into(), what: what.into() });
     }
 
@@ -131,30 +163,36 @@ impl Diagnosis {
         Ok(())
     }
 
-    fn examine_replay(&mut self, data: &Path) -> Result<(), Failure> {
-        let log = match open_for_examination(data) {
-            Ok(log) => log,
-            Err(LogError::Damaged(what)) => {
-                self.found(true, "replay", what);
-                return Ok(());
-            }
-            Err(error) => return Err(not_examined(data, error)),
-        };
-        let replayed = beginning(&log).and_then(|begins| {
+    fn examine_replay_in(&mut self, data: &Path) -> Result<(), Failure> {
+        match open_for_examination(data) {
+            Ok(log) => self.examine_replay(&log),
+            Err(LogError::Damaged(what)) => self.found(true, "replay", what),
+            Err(error) => return Err(not_examined(&data.display().to_string(), error)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn examine_replay(&mut self, log: &dyn Source) {
+        let replayed = beginning(log).and_then(|begins| {
             let before = begins.head().position.0;
-            replay(&log, begins)?;
+            replay(log, begins)?;
             Ok(log.head().position.0 - before)
         });
         match replayed {
             Ok(count) => self.replayed = count,
             Err(what) => self.found(true, "replay", what),
         }
-        Ok(())
+    }
+
+    /// What was looked at, by name.
+    fn place(&self) -> String {
+        let folder = self.data.as_ref().map(|data| data.display().to_string());
+        folder.or_else(|| self.log.clone()).unwrap_or_default()
     }
 }
 
 /// From `begins` by way of every snapshot to the head.
-fn replay(log: &ReadOnlyLog, begins: State) -> Result<(), String> {
+fn replay(log: &dyn Source, begins: State) -> Result<(), String> {
     let before = begins.head().position;
     let mut replay = Replay::from(log, begins);
     for head in log.snapshots().map_err(|error| error.to_string())? {
@@ -185,7 +223,7 @@ fn text(diagnosis: &Diagnosis) -> String {
     let mut lines = vec![match &diagnosis.log_id {
         Some(log_id) => format!(
             "{}: log {log_id}, entries {} to {} ({} of them), {}; {} entries applied anew",
-            diagnosis.data.display(),
+            diagnosis.place(),
             diagnosis.first,
             diagnosis.position,
             diagnosis.entries,
@@ -193,9 +231,9 @@ fn text(diagnosis: &Diagnosis) -> String {
             diagnosis.replayed,
         ),
         None if diagnosis.sound => {
-            format!("{}: no log is kept here", diagnosis.data.display())
+            format!("{}: no log is kept here", diagnosis.place())
         }
-        None => format!("{}: the log cannot be read", diagnosis.data.display()),
+        None => format!("{}: the log cannot be read", diagnosis.place()),
     }];
     if diagnosis.in_use {
         lines.push("a service uses it now".into());
@@ -211,21 +249,25 @@ fn text(diagnosis: &Diagnosis) -> String {
 
 /// What to do, as docs/operating.md has it.
 fn verdict(diagnosis: &Diagnosis) -> String {
-    let data = diagnosis.data.display();
     let mut damaged = diagnosis.findings.iter().filter(|found| found.damage).peekable();
     if damaged.peek().is_none() {
         return "sound: everything is as it was written".into();
     }
+    let Some(data) = &diagnosis.data else {
+        return "DAMAGED: stop all nodes, keep what etcd holds (`etcdctl snapshot save FILE`), and restore the last backup \
+                under another prefix with `sereno restore`: see docs/cluster.md"
+            .into();
+    };
     if damaged.all(|found| found.place == audit_check::PLACE) {
         return format!(
             "DAMAGED: the audit trail only; the log is sound, and no backup is needed. Stop the service, keep {} as \
              evidence by moving it away, and start again: the new trail says from where on it records",
-            sereno_server::audit::folder_in(&diagnosis.data).display()
+            sereno_server::audit::folder_in(data).display()
         );
     }
     format!(
-        "DAMAGED: keep {data} as it is, restore the last backup into another folder with `sereno restore`, and serve \
-         that"
+        "DAMAGED: keep {} as it is, restore the last backup into another folder with `sereno restore`, and serve that",
+        data.display()
     )
 }
 

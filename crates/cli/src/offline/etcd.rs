@@ -1,15 +1,18 @@
 //! A log in etcd, for commands that work on a log without a service.
 
+use super::replay::Source;
 use crate::failure::Failure;
 use clap::Args;
-use sereno_core::State;
+use sereno_core::{State, entry::Head, ids::Position};
 use sereno_log::{
-    Log, Snapshot,
-    etcd::{self, EtcdOptions, EtcdUrl},
+    Log, LogError, Read, Snapshot,
+    etcd::{self, EtcdLog, EtcdOptions, EtcdReport, EtcdUrl},
+    presence::Presence,
 };
 use sereno_node::replay;
 use sereno_server::config::EtcdConfig;
 use std::path::PathBuf;
+use tokio::runtime::{Builder, Runtime};
 
 /// Where the log is, and who asks.
 #[derive(Clone, Debug, Args)]
@@ -76,6 +79,19 @@ impl EtcdArgs {
         })
     }
 
+    /// The log as it is now, for an examination.
+    pub(super) fn examine(&self, url: &EtcdUrl) -> Result<Result<Examined, LogError>, Failure> {
+        let (options, runtime) = (self.options()?, runtime()?);
+        let opened = runtime.block_on(async {
+            let log = etcd::open(url, options).await?;
+            let report = log.inspect().await?;
+            let in_use = !log.presence().list().await?.is_empty();
+            Ok((log, report, in_use))
+        });
+        let examined = |(log, report, in_use)| Examined { runtime, log, report, in_use };
+        Ok(opened.map(examined))
+    }
+
     /// A new log that begins after the snapshot.
     pub(super) fn create(&self, url: &EtcdUrl, snapshot: &Snapshot) -> Result<(), Failure> {
         let options = self.options()?;
@@ -86,11 +102,55 @@ impl EtcdArgs {
     }
 }
 
+/// A log in etcd at one moment. Nodes that use it go on meanwhile.
+pub(super) struct Examined {
+    runtime: Runtime,
+    log: EtcdLog,
+    pub(super) report: EtcdReport,
+    /// A node has a presence record.
+    pub(super) in_use: bool,
+}
+
+impl Examined {
+    /// Whether entries or snapshots have been removed since.
+    pub(super) fn has_moved(&self) -> Result<bool, LogError> {
+        let now = self.runtime.block_on(self.log.inspect())?;
+        let kept =
+            |report: &EtcdReport| report.snapshots.iter().map(|it| it.head).collect::<Vec<_>>();
+        Ok((now.first, kept(&now)) != (self.report.first, kept(&self.report)))
+    }
+}
+
+impl Source for Examined {
+    fn head(&self) -> Head {
+        self.report.head
+    }
+
+    fn first(&self) -> Position {
+        self.report.first
+    }
+
+    fn read(&self, from: Position, bytes_max: usize) -> Result<Read, LogError> {
+        self.runtime.block_on(self.log.read(from, bytes_max))
+    }
+
+    /// Those that are sound.
+    fn snapshots(&self) -> Result<Vec<Head>, LogError> {
+        let sound = self.report.snapshots.iter().filter(|it| it.snapshot.is_some());
+        Ok(sound.map(|it| it.head).collect())
+    }
+
+    fn snapshot(&self, head: Head) -> Result<Option<Snapshot>, LogError> {
+        let kept = self.report.snapshots.iter().find(|it| it.head == head);
+        Ok(kept.and_then(|it| it.snapshot.clone()))
+    }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::io("starting the runtime", &error))
+}
+
 fn on_runtime<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::io("starting the runtime", &error))?
-        .block_on(work)
-        .map_err(Failure::new)
+    runtime()?.block_on(work).map_err(Failure::new)
 }

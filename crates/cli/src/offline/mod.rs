@@ -3,6 +3,7 @@
 mod audit_check;
 mod backup;
 mod doctor;
+mod doctor_etcd;
 mod etcd;
 mod replay;
 mod restore;

@@ -5,16 +5,52 @@ use sereno_core::{
     entry::{Head, SealedEntry},
     ids::Position,
 };
-use sereno_log::{Read, Snapshot, sqlite::ReadOnlyLog};
+use sereno_log::{LogError, Read, Snapshot, sqlite::ReadOnlyLog};
 use sereno_node::events::EventBatch;
 use std::collections::VecDeque;
 
 /// Bytes of log read at once.
-const PAGE_BYTES: usize = 4 * 1_024 * 1_024;
+pub(super) const PAGE_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// A log that is only read, as it was at one moment.
+pub(super) trait Source {
+    /// Its head.
+    fn head(&self) -> Head;
+    /// First position that can be read.
+    fn first(&self) -> Position;
+    /// As [`sereno_log::Log::read`] says.
+    fn read(&self, from: Position, bytes_max: usize) -> Result<Read, LogError>;
+    /// Heads of the snapshots kept, oldest first.
+    fn snapshots(&self) -> Result<Vec<Head>, LogError>;
+    /// The snapshot of exactly this head.
+    fn snapshot(&self, head: Head) -> Result<Option<Snapshot>, LogError>;
+}
+
+impl Source for ReadOnlyLog {
+    fn head(&self) -> Head {
+        self.head()
+    }
+
+    fn first(&self) -> Position {
+        self.first()
+    }
+
+    fn read(&self, from: Position, bytes_max: usize) -> Result<Read, LogError> {
+        self.read(from, bytes_max)
+    }
+
+    fn snapshots(&self) -> Result<Vec<Head>, LogError> {
+        self.snapshots()
+    }
+
+    fn snapshot(&self, head: Head) -> Result<Option<Snapshot>, LogError> {
+        self.snapshot(head)
+    }
+}
 
 /// A state on its way along the log. Iterating gives what each entry did; it ends at the target, or at an error.
 pub(super) struct Replay<'a> {
-    log: &'a ReadOnlyLog,
+    log: &'a dyn Source,
     state: State,
     read: VecDeque<SealedEntry>,
     target: Position,
@@ -35,7 +71,7 @@ pub(super) fn state_of(snapshot: &Snapshot) -> Result<State, String> {
 }
 
 /// The state from which all entries that there are can be replayed.
-pub(super) fn beginning(log: &ReadOnlyLog) -> Result<State, String> {
+pub(super) fn beginning(log: &dyn Source) -> Result<State, String> {
     if log.first() <= Position(1) {
         return Ok(State::new());
     }
@@ -48,14 +84,14 @@ pub(super) fn beginning(log: &ReadOnlyLog) -> Result<State, String> {
 }
 
 /// The snapshot of this head, which the log has just named.
-pub(super) fn load(log: &ReadOnlyLog, head: Head) -> Result<Snapshot, String> {
+pub(super) fn load(log: &dyn Source, head: Head) -> Result<Snapshot, String> {
     let snapshot = log.snapshot(head).map_err(|error| error.to_string())?;
     snapshot.ok_or_else(|| format!("the snapshot at position {} has gone", head.position))
 }
 
 impl<'a> Replay<'a> {
     /// From `state` on.
-    pub(super) fn from(log: &'a ReadOnlyLog, state: State) -> Self {
+    pub(super) fn from(log: &'a dyn Source, state: State) -> Self {
         let target = log.head().position;
         Self { log, state, read: VecDeque::new(), target, error: None }
     }

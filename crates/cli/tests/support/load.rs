@@ -18,6 +18,15 @@ pub fn acquire(resource: &str, request: &str) -> Value {
     json!({"resource": resource, "requestId": request, "owner": "test", "leaseTtl": "30s"})
 }
 
+/// Entries of 100 KiB that change nothing, so that the log grows and is trimmed.
+pub fn grow(urls: &[String], entries: usize) {
+    let lease = json!({"resource": "r".repeat(250), "leaseId": "0".repeat(32)});
+    let renewals = json!({"leases": vec![lease; 350]});
+    for _ in 0..entries {
+        assert_eq!(decide(urls, "renew-many", &renewals).0, 200);
+    }
+}
+
 /// One grant, as its client saw it: it was held at least between these moments.
 #[derive(Clone, Debug)]
 struct Grant {

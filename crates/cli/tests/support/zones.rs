@@ -5,7 +5,12 @@
 
 use crate::support::{SERENO, Service};
 use serde_json::Value;
+use sereno_core::ids::Position;
 use sereno_etcd_dev::{Cluster, Options, scratch_folder};
+use sereno_log::{
+    Log, Read,
+    etcd::{self, EtcdOptions},
+};
 use std::{
     fs,
     path::PathBuf,
@@ -34,8 +39,13 @@ impl Zones {
 
     /// With further options of each node.
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_over(Options::default(), options)
+    }
+
+    /// The same over an etcd that is set so.
+    pub fn start_over(etcd: Options, options: &[&str]) -> Self {
         let dir = scratch_folder().unwrap();
-        let etcd = Cluster::start(&dir.join("etcd"), Options::default()).unwrap();
+        let etcd = Cluster::start(&dir.join("etcd"), etcd).unwrap();
         fs::write(dir.join("secret"), "not a secret but long enough").unwrap();
         let mut zones = Self { dir, etcd, nodes: [None, None, None], prefix: "test" };
         (0..3).for_each(|zone| zones.start_node_with(zone, "127.0.0.1:0", options));
@@ -90,6 +100,19 @@ impl Zones {
         self.nodes.iter().flatten().map(|node| node.url.clone()).collect()
     }
 
+    /// Where the log in etcd begins.
+    pub fn first_entry(&self) -> u64 {
+        let read = async {
+            let url = self.etcd.log_url(self.prefix).parse().unwrap();
+            let log = etcd::open(&url, EtcdOptions::default()).await.unwrap();
+            log.read(Position(1), 1).await.unwrap()
+        };
+        match tokio::runtime::Runtime::new().unwrap().block_on(read) {
+            Read::Trimmed { first } => first.0,
+            Read::Entries(_) => 1,
+        }
+    }
+
     /// Which node leads and serves, once one does.
     pub fn leader(&self) -> usize {
         self.leader_except(usize::MAX)
@@ -134,6 +157,13 @@ pub fn wait_until(url: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Valu
         assert!(begun.elapsed() < PATIENCE, "{what}: {last:?}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The newest snapshot, once there is one beyond `position`.
+pub fn snapshot_beyond(url: &str, position: u64) -> u64 {
+    let is_beyond = |it: &Value| it["snapshotPosition"].as_u64().is_some_and(|at| at > position);
+    let status = wait_until(url, "snapshots are made and known", is_beyond);
+    status["snapshotPosition"].as_u64().unwrap()
 }
 
 pub fn status(url: &str) -> Option<Value> {

@@ -13,7 +13,9 @@ use crate::{
     error::Error,
     guard::Guard,
     lease::NotRenewed,
-    owed, tenure,
+    owed,
+    servers::Round,
+    tenure,
     transport::{Answer, NoAnswer},
 };
 use rand::RngExt;
@@ -63,6 +65,7 @@ struct Run {
     plan: Plan,
     teller: Teller,
     request_id: String,
+    round: Round,
     grant: Option<Grant>,
 }
 
@@ -73,7 +76,8 @@ fn dice() -> u32 {
 impl Run {
     fn new(core: Arc<Core>, wish: Wish, terms: Terms, teller: Teller) -> Self {
         let plan = Plan::new(terms, core.transport.len(), Moment::now(), dice);
-        Self { core, wish, plan, teller, request_id: Wish::new_id(), grant: None }
+        let (request_id, round) = (Wish::new_id(), Round::default());
+        Self { core, wish, plan, teller, request_id, round, grant: None }
     }
 
     async fn abandon(&self) -> bool {
@@ -114,7 +118,7 @@ impl Run {
         let before = self.plan.may_hold();
         self.plan.under_way();
         let ask = self.wish.ask(&self.request_id, wait, self.core.born_at());
-        let heard = self.core.attempt(&ask, timeout).await;
+        let heard = self.core.attempt(&mut self.round, &ask, timeout).await;
         let now = Moment::now();
         self.teller.hear(&heard, self.core.transport.len());
         let news = self.understand(heard, now);
@@ -155,12 +159,12 @@ impl Run {
     async fn confirm(&mut self, mut grant: Grant) -> Result<Grant, Step> {
         let until = self.plan.gives_up().max(Moment::now().plus(ATTEMPT_TIMEOUT));
         let leases = grant.leases();
-        let mut attempt = 0;
+        let (mut attempt, mut round) = (0, Round::default());
         loop {
             let ask = tenure::renew(&self.core, grant.family, &grant.namespace, leases.clone());
             let asked = Moment::now();
             let within = asked.until(until).min(ATTEMPT_TIMEOUT);
-            let heard = self.core.attempt(&ask, within).await;
+            let heard = self.core.attempt(&mut round, &ask, within).await;
             match tenure::verdict(grant.family, &leases, asked, &heard) {
                 Ok(term) => {
                     grant.term = term;

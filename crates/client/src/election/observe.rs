@@ -14,13 +14,14 @@ use sereno_api::Election;
 #[non_exhaustive]
 pub enum Observed {
     /// The record: first as it is, then after each change. A vacant election has a record too: that is how the loss
-    /// of a leader is told.
+    /// of a leader is told, also of one whose successor leads already. Resumed, the changes since come first.
     Record {
         /// Who leads, since when, with what term and value; or that nobody does.
         record: Box<Election>,
         /// For [`crate::Campaign::observe_from`], to go on after it.
         cursor: Option<String>,
-        /// Changes before this one may be missing: it is the present state.
+        /// Changes before this one may be missing: leaders and values that came and went faster than they could be
+        /// told, or all that a lost connection could not be resumed for.
         missed: bool,
     },
     /// No node tells anything at present: what was told last may be out of date. Said once; the next record ends it.
@@ -83,9 +84,12 @@ impl Story for Observer {
         if sent.id.is_some() {
             self.from.clone_from(&sent.id);
         }
-        let record = serde_json::from_str::<Election>(&sent.data).ok().filter(|_| !is_known)?;
+        let record = serde_json::from_str::<Election>(&sent.data).ok()?;
+        if is_known && !record.missed {
+            return None;
+        }
         self.has_told = true;
-        let missed = std::mem::take(&mut self.has_missed);
+        let missed = std::mem::take(&mut self.has_missed) || record.missed;
         Some(Observed::Record { record: Box::new(record), cursor: sent.id, missed })
     }
 
@@ -97,6 +101,8 @@ impl Story for Observer {
     }
 
     fn silent(&mut self, why: &str) -> Option<Observed> {
+        // The next record ends the silence, also one that was told before it.
+        self.has_told = false;
         Some(Observed::Silent { why: why.into() })
     }
 }
@@ -127,6 +133,19 @@ mod tests {
         assert!(observer.path().ends_with("&from=c-4"));
         assert_eq!(observer.take(sent("c-4", "vacant")), None, "told already");
         assert!(observer.take(sent("c-5", "vacant")).is_some());
+    }
+
+    #[test]
+    fn what_the_service_left_out_is_said_and_a_silence_ends() {
+        let mut observer = observer();
+        assert!(observer.take(sent("c-1", "vacant")).is_some());
+        let mut folded = sent("c-7", "leading");
+        folded.data = folded.data.replacen('{', r#"{"missed":true,"#, 1);
+        assert!(matches!(observer.take(folded), Some(Observed::Record { missed: true, .. })));
+        let next = observer.take(sent("c-8", "vacant"));
+        assert!(matches!(next, Some(Observed::Record { missed: false, .. })));
+        assert!(observer.silent("no answer").is_some());
+        assert!(observer.take(sent("c-8", "vacant")).is_some(), "ends the silence");
     }
 
     #[test]

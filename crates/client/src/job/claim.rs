@@ -74,7 +74,7 @@ pub(super) async fn claim(
 async fn ask_for(core: &Core, request: &ClaimRunRequest) -> Result<(RunClaimed, Term), Error> {
     let ask =
         |born_at| Ask::post("/v1/jobs/claim-run", &ClaimRunRequest { born_at, ..request.clone() });
-    let answer = core.call_for_answer(ask, CLAIM_WITHIN).await?;
+    let answer = core.call_for_answer(&ask, CLAIM_WITHIN).await?;
     let claimed: RunClaimed = crate::core::decode(&answer)?;
     let term = Term {
         sent: answer.sent,

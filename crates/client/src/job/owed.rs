@@ -2,6 +2,7 @@
 
 use crate::{
     core::{Core, Heard, retry_pause},
+    servers::Round,
     transport::{Answer, Ask},
 };
 use sereno_api::{AbandonRequest, FinishRunRequest, Problem, RunResult};
@@ -25,11 +26,11 @@ async fn until_decided(
     ask: impl Fn(Option<u64>) -> Ask,
 ) -> Result<Option<Answer>, Box<Problem>> {
     let decided = async {
-        let mut attempt = 0;
+        let (mut attempt, mut round) = (0, Round::default());
         loop {
             let heard = {
                 let _turn = core.owed_calls.acquire().await;
-                core.attempt(&ask(core.born_at()), ATTEMPT_TIMEOUT).await
+                core.attempt(&mut round, &ask(core.born_at()), ATTEMPT_TIMEOUT).await
             };
             match heard {
                 Heard::Done(answer) => return Ok(answer),

@@ -7,6 +7,7 @@ use crate::{
     core::{Core, Heard},
     lease::{Loss, NotRenewed, Term},
     renewer::roll,
+    servers::Targets,
     transport::Ask,
 };
 use sereno_api::{ErrorCode, Problem, RenewRunRequest, Renewed};
@@ -33,7 +34,10 @@ pub(super) async fn keep(core: Arc<Core>, held: Arc<HeldRun>) {
             (is_due, lease.next_wake(now))
         });
         if is_due {
-            core.background.spawn(renew(core.clone(), held.clone()));
+            let Targets { first, beside } = core.transport.for_renewal();
+            for server in [Some(first), beside].into_iter().flatten() {
+                core.background.spawn(renew(core.clone(), held.clone(), server));
+            }
         }
         let Some(at) = wake else { return };
         tokio::time::sleep(Moment::now().until(at).min(LOOK_AT_LEAST_EVERY)).await;
@@ -41,23 +45,14 @@ pub(super) async fn keep(core: Arc<Core>, held: Arc<HeldRun>) {
 }
 
 /// One call. It may hang as long as the lease lasts; the next one goes out beside it.
-async fn renew(core: Arc<Core>, held: Arc<HeldRun>) {
+async fn renew(core: Arc<Core>, held: Arc<HeldRun>, server: usize) {
     let now = Moment::now();
     let left = held.cell.with(now, |lease| now.until(lease.deadline()));
     let RunRef { namespace, job, lease_id } = held.run.clone();
     let request =
         RenewRunRequest { namespace, job, lease_id, lease_ttl: None, born_at: core.born_at() };
     let ask = Ask::post("/v1/jobs/renew-run", &request);
-    let server = core.transport.current();
-    let attempt = core.attempt(&ask, left);
-    tokio::pin!(attempt);
-    let heard = tokio::select! {
-        heard = &mut attempt => heard,
-        () = tokio::time::sleep(left / 6) => {
-            core.transport.move_on(server);
-            attempt.await
-        }
-    };
+    let heard = core.attempt_renewal(server, &ask, left, left / 6).await;
     let (now, sent) = (Moment::now(), now);
     let verdict = judge(heard, sent);
     held.cell.with(now, |lease| match verdict {

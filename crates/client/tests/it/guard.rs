@@ -6,7 +6,7 @@ use sereno_client::{Client, GuardState, Loss, Moment, NotHeld, Release, RunError
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -101,6 +101,37 @@ async fn a_renewal_that_fails_and_then_succeeds_loses_nothing() {
     };
     watch.wait_for(far).await.unwrap();
     assert_eq!(guard.check(), Ok(()));
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn renewals_wait_for_no_silent_address_while_others_answer() {
+    const FAR: Duration = Duration::from_secs(20);
+    // The one that granted hangs. The two others say for a while that nobody leads, and then one does.
+    let silent = Stub::start(|asked| match asked.path.as_str() {
+        ACQUIRE => granted(asked, 7, 3_000),
+        RENEW => Say::Silence,
+        _ => released(),
+    });
+    let refusals = Arc::new(AtomicU32::new(0));
+    let standby = || {
+        let refusals = refusals.clone();
+        Stub::start(with_renewals(move |asked| match refusals.fetch_add(1, Ordering::SeqCst) {
+            0..4 => problem(503, "UNAVAILABLE", Some("sameRequestId")),
+            _ => renewed(asked, 60_000),
+        }))
+    };
+    let standbys = [standby(), standby()];
+    let servers = [&silent, &standbys[0], &standbys[1]].map(|stub| stub.url.as_str()).join(",");
+    let guard = Client::new(&servers).unwrap().lock("a").acquire().await.unwrap();
+    let mut watch = guard.watch();
+    let decided = |status: &sereno_client::GuardStatus| {
+        status.deadline.since(Moment::now()) > FAR || matches!(status.state, GuardState::Lost(_))
+    };
+    watch.wait_for(decided).await.unwrap();
+    assert_eq!(guard.check(), Ok(()));
+    let (waited, asked) = (silent.asked_on(RENEW).len(), refusals.load(Ordering::SeqCst));
+    assert!(waited <= 3 && asked >= 5, "the silent one {waited} times, the others {asked}");
     guard.release().await.unwrap();
 }
 

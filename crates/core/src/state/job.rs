@@ -76,14 +76,39 @@ impl Job {
         self.runs.values().filter(|run| run.state.is_open()).count()
     }
 
-    /// Forgets the oldest slots that will not run again, as far as there are too many.
+    fn closed(&self) -> impl Iterator<Item = (Slot, &Run)> {
+        self.runs.iter().filter(|(_, run)| !run.state.is_open()).map(|(&slot, run)| (slot, run))
+    }
+
+    /// Up to here the schedule's slots have had their turn: the newest of them that was ever claimed.
+    fn frontier(&self) -> Option<Slot> {
+        let had_a_turn = |run: &Run| !run.asked && run.last.is_some();
+        self.runs.iter().rev().find(|(_, run)| had_a_turn(run)).map(|(&slot, _)| slot)
+    }
+
+    /// How many of the schedule's slots were left out ahead of their turn. To forget one of them would be to forget
+    /// those before it, which nobody has run.
+    fn left_out_ahead(&self) -> usize {
+        let frontier = self.frontier();
+        self.closed().filter(|&(slot, run)| !run.asked && Some(slot) > frontier).count()
+    }
+
+    /// Forgets the oldest slots that will not run again, as far as there are too many and their turn is over. An extra
+    /// run that is forgotten needs no watermark: what is extra runs only as long as it is listed.
     pub(super) fn keep_bounded(&mut self) {
-        let closed = || self.runs.iter().filter(|(_, run)| !run.state.is_open());
-        let surplus = closed().count().saturating_sub(limits::RUNS_CLOSED_KEPT);
-        let oldest: Vec<Slot> = closed().take(surplus).map(|(&slot, _)| slot).collect();
-        for slot in oldest {
+        let surplus = self.closed().count().saturating_sub(limits::RUNS_CLOSED_KEPT);
+        if surplus == 0 {
+            return;
+        }
+        let frontier = self.frontier();
+        let may_go = |&(slot, run): &(Slot, &Run)| run.asked || Some(slot) <= frontier;
+        let oldest =
+            self.closed().filter(may_go).take(surplus).map(|(slot, run)| (slot, run.asked));
+        for (slot, asked) in oldest.collect::<Vec<_>>() {
             self.runs.remove(&slot);
-            self.watermark = self.watermark.max(Slot(slot.0 + 1));
+            if !asked {
+                self.watermark = self.watermark.max(Slot(slot.0 + 1));
+            }
         }
     }
 }
@@ -174,6 +199,10 @@ impl State {
         let who = (&op.namespace, &op.job, &op.request_id);
         self.change_job(caller, who, &content, |state, namespace| {
             state.check_slot(namespace, &op.job, op.slot)?;
+            let (job, max) = (state.job_of(namespace, &op.job)?, limits::RUNS_CLOSED_KEPT);
+            if Some(op.slot) > job.frontier() && job.left_out_ahead() >= max {
+                return Err(state.limit_reached("slots of one job left out ahead", max as u64));
+            }
             let job = state.job_mut(namespace, &op.job)?;
             let run = job.runs.entry(op.slot).or_insert_with(|| Run::new(RunState::Skipped));
             run.state = RunState::Skipped;
@@ -209,7 +238,7 @@ impl State {
             Some((_, RunState::Failed | RunState::Lost)) => {
                 Err(Refusal::new(Code::RetriesExhausted))
             }
-            None if slot < job.watermark => Err(Refusal::new(Code::RunFinished)),
+            None if slot < job.watermark || slot.is_extra() => Err(Refusal::new(Code::RunFinished)),
             None => Ok(()),
         }
     }
@@ -223,10 +252,10 @@ impl State {
                 return Err(state.limit_reached("open runs of one job", max as u64));
             }
             let job = state.job_mut(namespace, &op.job)?;
-            let taken = |slot: &u64| job.runs.contains_key(&Slot(*slot));
+            let is_free = |slot: &Slot| slot.is_extra() && !job.runs.contains_key(slot);
             // What lies before the watermark counts as finished, and never runs again.
-            let mut slots = op.slot.0.max(job.watermark.0)..;
-            let slot = Slot(slots.find(|slot| !taken(slot)).expect("one is free"));
+            let mut slots = (op.slot.0.max(job.watermark.0)..).map(Slot);
+            let slot = slots.find(is_free).expect("one is free");
             let (asked, reason) = (true, Some(op.reason.clone()));
             job.runs.insert(slot, Run { asked, reason, ..Run::new(RunState::Asked) });
             let kind = EventKind::RunAsked { slot, reason: op.reason.clone() };

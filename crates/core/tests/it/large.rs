@@ -264,6 +264,44 @@ fn twenty_thousand_leases_that_end_together() {
     assert_empty(&mut scribe);
 }
 
+/// L1's twenty thousand: every holder dies in the same millisecond, and somebody waits for each lock. Twenty entries hand them
+/// all over, without any cluster time passing; the leader writes them one after the other (`node/tests/time.rs`).
+#[test]
+fn twenty_thousand_holders_that_die_together_are_followed_within_twenty_entries() {
+    const LEASES: u64 = 20_000;
+    let mut scribe = Scribe::new();
+    let name = |n: u64| format!("n/{n}");
+    let ask = |scribe: &mut Scribe, first: u64, wait_timeout_ms: u64| {
+        let numbers: Vec<_> = (1..=LEASES).collect();
+        for numbers in numbers.chunks(1_000) {
+            let asks = numbers.iter().map(|&n| {
+                let mut asked = acquire(&name(n), first + n);
+                asked.wait_timeout_ms = wait_timeout_ms;
+                Operation::Acquire(asked)
+            });
+            scribe.batch(0, asks.collect());
+        }
+    };
+    ask(&mut scribe, 0, 0);
+    ask(&mut scribe, LEASES, 60_000);
+    let early: usize = scribe.pass(9_999).iter().map(|applied| applied.settled.len()).sum();
+    assert_eq!((scribe.state.leases(), scribe.state.waiters(), early), (LEASES, LEASES, 0));
+    let dead_at = scribe.state.time().plus(1);
+    let mut served = BTreeSet::new();
+    for entry in 0..20 {
+        let applied = scribe.batch(u64::from(entry == 0), Vec::new());
+        assert_eq!(applied.settled.len(), 1_000, "entry {entry}");
+        for Settled { claim, outcome } in applied.settled {
+            assert!(matches!(outcome.result, Ok(Done::Granted(_))), "{outcome:?}");
+            assert!(served.insert(claim), "one wake each");
+        }
+    }
+    assert_eq!(served.len() as u64, LEASES);
+    assert_eq!(scribe.state.time(), dead_at, "no time has passed for anybody");
+    assert_eq!((scribe.state.leases(), scribe.state.waiters()), (LEASES, 0));
+    scribe.state.check_invariants();
+}
+
 /// Many remembered requests that are forgotten in the same moment do not pile up: forgetting keeps up with as many
 /// commands as an entry can have.
 #[test]

@@ -17,7 +17,10 @@ mod record;
 pub use error::FileFenceError;
 pub use guard::FileGuard;
 
-use crate::fence::{self, Refused};
+use crate::{
+    Reporter,
+    fence::{self, Refused},
+};
 use error::doing;
 use record::Record;
 use std::{
@@ -38,10 +41,11 @@ const FILE_MODE: u32 = 0o600;
 const LOOK_EACH: Duration = Duration::from_millis(20);
 
 /// The fence of one file or folder. Makes nothing until it is entered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct FileFence {
     target: PathBuf,
     folder: PathBuf,
+    reporter: Option<Reporter>,
 }
 
 impl FileFence {
@@ -62,7 +66,13 @@ impl FileFence {
         let mut name = name.to_os_string();
         name.push(SUFFIX);
         let folder = target.with_file_name(name);
-        Ok(Self { target, folder })
+        Ok(Self { target, folder, reporter: None })
+    }
+
+    /// Tells the service that it checks, with each new owner, and whom it did not let in. Only under a fence key: the
+    /// service knows no paths.
+    pub fn reporting(self, reporter: Reporter) -> Self {
+        Self { reporter: Some(reporter), ..self }
     }
 
     /// What is protected.
@@ -107,6 +117,36 @@ impl FileFence {
     /// [`FileFenceError::Refused`]: a newer token was shown, before or meanwhile. [`FileFenceError::Busy`]: the wait is
     /// over; the token is remembered all the same.
     pub fn enter(
+        &self,
+        token: u64,
+        key: Option<&str>,
+        wait: Duration,
+    ) -> Result<FileGuard, FileFenceError> {
+        let entered = self.enter_in_silence(token, key, wait);
+        if let Some(reporter) = &self.reporter {
+            self.report(reporter, key, &entered);
+        }
+        entered
+    }
+
+    fn report(
+        &self,
+        reporter: &Reporter,
+        key: Option<&str>,
+        entered: &Result<FileGuard, FileFenceError>,
+    ) {
+        let known = || self.highest().ok().flatten().and_then(|(_, key)| key);
+        let Some(key) = key.map(Into::into).or_else(known) else { return };
+        match entered {
+            Ok(guard) if guard.is_new_owner() => reporter.checks(&key),
+            Err(FileFenceError::Refused(refused)) => {
+                reporter.refused(&Refused { key, ..refused.clone() });
+            }
+            _ => {}
+        }
+    }
+
+    fn enter_in_silence(
         &self,
         token: u64,
         key: Option<&str>,

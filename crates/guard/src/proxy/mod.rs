@@ -5,7 +5,7 @@
 //! forwarded. *Finished* is a write that the upstream has answered to the end, or for which `upstream_max` has passed
 //! since it was sent; also where this process was killed meanwhile. Equal tokens go side by side.
 //!
-//! Before anything is forwarded, [memory] has it durable that it is in flight, and with which token.
+//! Before anything is forwarded, `memory.rs` has it durable that it is in flight, and with which token.
 
 mod base;
 mod body;

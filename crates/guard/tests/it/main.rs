@@ -8,6 +8,7 @@ mod support;
 #[path = "../../../client/tests/stub/mod.rs"]
 mod stub;
 
+mod file;
 mod postgres_helper;
 mod postgres_race;
 mod postgres_sql;

@@ -1,6 +1,6 @@
 //! The helper over `tokio-postgres`, on a real PostgreSQL: what it says is what happened.
 
-use crate::support::Database;
+use crate::{reporter, stub::Stub, support::Database};
 use sereno_guard::{
     Fence, Refused,
     postgres::{Begun, FenceError, Outcome, PostgresGuard, TransactionState, transaction_state},
@@ -9,7 +9,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-use tokio_postgres::{Client, Config};
+use tokio_postgres::{Client, Config, Transaction};
 
 const KEY: &str = "default/lock/orders/42";
 
@@ -50,6 +50,29 @@ async fn done_is_committed_and_fenced_is_not() {
     let refused = Refused { key: KEY.into(), token: 6, highest: 7 };
     assert_eq!(insert(&mut client, 6).await.unwrap(), Outcome::Fenced(refused));
     assert_eq!(effects(&database).await, 1);
+}
+
+async fn nothing(_: &Transaction<'_>) -> Result<(), tokio_postgres::Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn that_it_checks_and_what_it_refused_is_reported() {
+    let database = with_table().await;
+    let mut client = database.connect().await;
+    let stub = Stub::start(reporter::recorded);
+    let reporter = reporter::to(&stub);
+    let guard = PostgresGuard::new().reporting(reporter.clone());
+    let done = guard.run(&mut client, &fence(7), nothing).await.unwrap();
+    assert_eq!(done, Outcome::Done(()));
+    reporter.settled().await;
+    let asked = stub.asked_on("/v1/guards/report");
+    assert_eq!((asked.len(), asked[0].body["fenceKey"].as_str()), (1, Some(KEY)));
+    assert!(asked[0].body.get("token").is_none(), "nothing was refused");
+    let fenced = guard.run(&mut client, &fence(6), nothing).await.unwrap();
+    assert!(matches!(fenced, Outcome::Fenced(_)), "{fenced:?}");
+    reporter.settled().await;
+    reporter::assert_refusal(&stub, KEY, 6, 7);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The script, on a real Redis (`redis-server`).
 
-use sereno_guard::{REDIS_REFUSAL, REDIS_SCRIPT};
+use crate::{reporter, stub::Stub};
+use sereno_guard::{Fence, REDIS_REFUSAL, REDIS_SCRIPT, Refused};
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
@@ -111,6 +112,24 @@ fn it_sets_all_behind_the_fence_or_nothing() {
     assert!(error.starts_with("FENCED 9007199254740991"), "no digit is lost: {error}");
     assert_eq!(link.get("a"), Some("3".into()));
     assert_eq!(link.call(&["TTL", "fence:k"]), Ok(Some("-1".into())), "it never goes by itself");
+}
+
+#[tokio::test]
+async fn what_it_refused_is_reported() {
+    let redis = Redis::start();
+    let mut link = redis.connect();
+    link.set("7", &[]).unwrap();
+    let error = link.set("6", &[("a", "x")]).unwrap_err();
+    let fence = Fence::new("default/lock/k", 6).unwrap();
+    let refused = Refused::from_redis(&error, &fence).unwrap();
+    assert_eq!(refused, fence.refused(7));
+    let error = link.set("0", &[("a", "x")]).unwrap_err();
+    assert_eq!(Refused::from_redis(&error, &fence), None, "{error}");
+    let stub = Stub::start(reporter::recorded);
+    let reporter = reporter::to(&stub);
+    reporter.refused(&refused);
+    reporter.settled().await;
+    reporter::assert_refusal(&stub, "default/lock/k", 6, 7);
 }
 
 #[test]

@@ -6,14 +6,23 @@ use sereno_client::Client;
 use sereno_guard::{Refused, Reporter};
 use std::time::{Duration, Instant};
 
-fn reporter(stub: &Stub) -> Reporter {
+pub(crate) fn to(stub: &Stub) -> Reporter {
     let client = Client::builder().servers(&stub.url).call_timeout(Duration::from_secs(5)).build();
     Reporter::new(client.unwrap(), "test guard").unwrap()
 }
 
-fn recorded(_: &Asked) -> Say {
+pub(crate) fn recorded(_: &Asked) -> Say {
     let body = json!({"recorded": true, "replayed": false, "revision": 1, "clusterTimeMs": 2});
     Say::Json(200, body)
+}
+
+/// The last report is that of this refusal.
+#[track_caller]
+pub(crate) fn assert_refusal(stub: &Stub, key: &str, token: u64, highest: u64) {
+    let asked = stub.asked_on("/v1/guards/report");
+    let body = &asked.last().expect("a report").body;
+    let told = [&body["fenceKey"], &body["token"], &body["highest"], &body["guard"]];
+    assert_eq!(told, [&json!(key), &json!(token), &json!(highest), &json!("test guard")]);
 }
 
 fn refused(token: u64) -> Refused {
@@ -23,7 +32,7 @@ fn refused(token: u64) -> Refused {
 #[tokio::test]
 async fn it_says_that_it_checks_and_what_it_refused() {
     let stub = Stub::start(recorded);
-    let reporter = reporter(&stub);
+    let reporter = to(&stub);
     reporter.checks("default/lock/x");
     reporter.settled().await;
     reporter.checks("default/lock/y");
@@ -48,7 +57,7 @@ async fn it_says_that_it_checks_and_what_it_refused() {
 #[tokio::test]
 async fn a_storm_is_one_report_a_second() {
     let stub = Stub::start(recorded);
-    let reporter = reporter(&stub);
+    let reporter = to(&stub);
     let begun = Instant::now();
     for token in 0..20_000 {
         reporter.refused(&refused(token % 99 + 1));
@@ -64,7 +73,7 @@ async fn a_storm_is_one_report_a_second() {
 #[tokio::test]
 async fn a_service_that_is_away_or_refuses_fails_nobody() {
     let stub = Stub::start(|_| crate::stub::problem(404, "NOT_FOUND", None));
-    let reporter = reporter(&stub);
+    let reporter = to(&stub);
     let begun = Instant::now();
     reporter.refused(&refused(5));
     assert!(begun.elapsed() < Duration::from_secs(1), "it does not wait");

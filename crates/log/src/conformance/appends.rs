@@ -179,6 +179,7 @@ pub async fn o04_a_refused_append_never_shows_up(factory: &impl Factory) {
     }
     let refused = chain.next(1);
     let result = log.append(chain.head(), refused.clone()).await;
+    factory.end_trouble(&log).await;
     assert!(matches!(result, Append::NotAppended(_)), "{result:?}");
     chain.assert_is(&*log, 1).await;
     chain.grow(&*log, 4).await;

@@ -50,6 +50,9 @@ pub trait Factory: Send + Sync {
         false
     }
 
+    /// Called after that append. What was arranged must be over when this returns.
+    async fn end_trouble(&self, _engine: &Self::Engine) {}
+
     /// Every copy of an append that is still under way arrives at the log before this returns.
     async fn let_late_copies_arrive(&self, _engine: &Self::Engine) {}
 

@@ -2,7 +2,7 @@
 
 use super::{Shared, entries, failure::Failure, pointer::Pointer, survey::decode_pointer};
 use crate::{Append, Conflict, LogError, Slot, fit};
-use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use etcd_client::{Compare, CompareOp, GetResponse, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use sereno_core::{
     entry::{EntryHash, Head, SealedEntry},
     ids::Position,
@@ -120,13 +120,10 @@ impl Shared {
     }
 
     async fn see(&self, position: Position) -> Result<Seen, Failure> {
-        let first =
-            |answer: etcd_client::GetResponse| answer.kvs().first().map(|kv| kv.value().to_vec());
-        let head = self.get(self.keys.head(), GetOptions::new()).await?;
-        let revision = head.header().map_or(0, |header| header.revision());
-        let at = GetOptions::new().with_revision(revision);
-        let slot = self.get(self.keys.slot(position), at.clone()).await?;
-        let pointer = self.get(self.keys.pointer(), at).await?;
+        let first = |answer: GetResponse| answer.kvs().first().map(|kv| kv.value().to_vec());
+        let looks = [self.keys.head(), self.keys.slot(position), self.keys.pointer()];
+        let looks = looks.map(|key| TxnOp::get(key, None));
+        let [head, slot, pointer] = self.get_together(looks).await?;
         Ok(Seen { head: first(head), slot: first(slot), pointer: first(pointer) })
     }
 }

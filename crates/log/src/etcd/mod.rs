@@ -16,6 +16,7 @@ mod compaction;
 mod create;
 mod entries;
 mod failure;
+mod inspect;
 mod keys;
 mod options;
 mod pointer;
@@ -28,6 +29,7 @@ mod url;
 mod watcher;
 
 pub use create::create_from_snapshot;
+pub use inspect::{EtcdReport, KeptSnapshot};
 pub use options::{EtcdOptions, EtcdTls, EtcdUser};
 pub use presence::EtcdPresence;
 pub use status::{EtcdStatus, MemberHealth, MemberStatus};

@@ -175,7 +175,7 @@ impl Shared {
     }
 
     /// `None`: its chunks are not, or no longer, what was saved.
-    async fn load(&self, stored: &Stored) -> Result<Option<Bytes>, LogError> {
+    pub(super) async fn load(&self, stored: &Stored) -> Result<Option<Bytes>, LogError> {
         let mut bytes = BytesMut::with_capacity(usize::try_from(stored.length).unwrap_or(0));
         let mut next = 0;
         while next < stored.chunks {

@@ -3,7 +3,7 @@
 
 use super::{Shared, entries, failure::Failure, pointer::Pointer};
 use crate::LogError;
-use etcd_client::{GetOptions, GetResponse};
+use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnOpResponse};
 use sereno_core::{entry::Head, ids::Position};
 
 /// A sound log at one moment.
@@ -22,13 +22,15 @@ pub(super) struct Survey {
 impl Shared {
     /// The newest moment.
     pub(super) async fn survey(&self) -> Result<Survey, LogError> {
-        let head = self.get(self.keys.head(), GetOptions::new()).await?;
-        let revision = head.header().map_or(0, |header| header.revision());
-        let at = GetOptions::new().with_revision(revision);
-        let pointer = self.get(self.keys.pointer(), at.clone()).await?;
         let (from, end) = self.keys.all_slots();
-        let lowest = at.with_range(end).with_keys_only().with_limit(1);
-        let lowest = self.get(from, lowest).await?;
+        let lowest = GetOptions::new().with_range(end).with_keys_only().with_limit(1);
+        let [head, pointer, lowest] = self
+            .get_together([
+                TxnOp::get(self.keys.head(), None),
+                TxnOp::get(self.keys.pointer(), None),
+                TxnOp::get(from, Some(lowest)),
+            ])
+            .await?;
 
         let head = match head.kvs().first() {
             Some(kv) => Some(entries::decode_head(kv.value())?),
@@ -49,6 +51,28 @@ impl Shared {
             pointer_value,
             pointer_revision: moved.map_or(0, |kv| kv.mod_revision()),
         })
+    }
+
+    /// Several reads at one moment, in one request. To read later at the revision that a first answer has named would
+    /// not do: whoever compacts etcd's history may have taken that one away by then.
+    pub(super) async fn get_together<const N: usize>(
+        &self,
+        gets: [TxnOp; N],
+    ) -> Result<[GetResponse; N], Failure> {
+        let transaction = Txn::new().and_then(gets);
+        let answer = self
+            .cluster
+            .ask(|mut connection| {
+                let transaction = transaction.clone();
+                async move { connection.kv.txn(transaction).await }
+            })
+            .await?;
+        let got = answer.op_responses().into_iter().filter_map(|response| match response {
+            TxnOpResponse::Get(got) => Some(got),
+            _ => None,
+        });
+        let other = |_| Failure::Unknown("etcd's answer is not the one to this request".into());
+        got.collect::<Vec<_>>().try_into().map_err(other)
     }
 
     pub(super) async fn get(

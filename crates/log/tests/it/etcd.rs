@@ -4,6 +4,7 @@ use crate::etcd_support::{fresh_prefix, open, proxy::Plan, proxy::Proxy, shared}
 use async_trait::async_trait;
 use sereno_core::ids::Position;
 use sereno_log::{
+    Log, LogError,
     conformance::{Factory, Trouble},
     etcd::{EtcdLog, EtcdUrl},
 };
@@ -59,10 +60,18 @@ impl Factory for EtcdFactory {
             Trouble::ReplyLost => Plan::ReplyLost,
             Trouble::Lost => Plan::Lost,
             Trouble::Late => Plan::Late,
-            // Needs a service that is away for exactly one append: see the tests of outages.
-            Trouble::Refused => return false,
+            Trouble::Refused => Plan::Closed,
         });
+        if trouble == Trouble::Refused {
+            // What goes into a connection that breaks is unknown: this finds them broken before the append does.
+            let away = engine.head().await;
+            assert!(matches!(away, Err(LogError::Unreachable(_))), "{away:?}");
+        }
         true
+    }
+
+    async fn end_trouble(&self, engine: &EtcdLog) {
+        self.of(engine).await.1.plan(Plan::Pass);
     }
 
     async fn let_late_copies_arrive(&self, engine: &EtcdLog) {

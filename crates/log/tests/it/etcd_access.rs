@@ -2,14 +2,14 @@
 
 use crate::etcd_support::{Own, fresh_url, insist, open_with};
 use sereno_core::ids::Position;
-use sereno_etcd_dev::{Options, Tls};
+use sereno_etcd_dev::{Certificates, Options};
 use sereno_log::{
     Append, Log, LogError,
     conformance::Chain,
     etcd::{self, EtcdLog, EtcdOptions, EtcdTls, EtcdUrl, EtcdUser},
     presence::Presence,
 };
-use std::{fs, path::Path, process::Command};
+use std::fs;
 
 fn as_user(name: &str, password: &str) -> EtcdOptions {
     let user = EtcdUser { name: name.into(), password: password.into() };
@@ -105,73 +105,71 @@ async fn users_are_let_in_by_their_passwords_and_kept_to_their_prefix() {
     crate::etcd_support::insist_until(&log, &mut chain, count).await;
 }
 
-/// Runs openssl, which must be there.
-fn openssl(folder: &Path, arguments: &str) {
-    let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output();
-    let output = output.expect("openssl runs (Debian package openssl)");
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+/// Certificates in a folder, made for one test.
+struct Made {
+    certificates: Certificates,
+    _folder: tempfile::TempDir,
 }
 
-/// An authority, and a certificate signed by it for each name.
-fn make_certificates(folder: &Path, authority: &str, names: &[&str]) {
-    const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    openssl(
-        folder,
-        &format!(
-            "req -x509 {KEY} -keyout {authority}.key -out {authority}.pem -days 30 -subj /CN={authority}"
-        ),
-    );
-    fs::write(
-        folder.join("extensions"),
-        "subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n",
-    )
-    .expect("it writes");
-    for name in names {
-        openssl(
-            folder,
-            &format!("req -new {KEY} -keyout {name}.key -out {name}.csr -subj /CN={name}"),
-        );
-        openssl(
-            folder,
-            &format!(
-                "x509 -req -in {name}.csr -CA {authority}.pem -CAkey {authority}.key -CAcreateserial -out {name}.pem -days 30 -extfile extensions"
-            ),
-        );
+impl Made {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let certificates = Certificates::make(folder.path()).expect("they can be made");
+        Self { certificates, _folder: folder }
+    }
+
+    /// A cluster that serves TLS, and asks clients for a certificate or not.
+    fn cluster(&self, asks_clients: bool) -> Own {
+        let tls = self.certificates.tls(asks_clients);
+        Own::start(Options { tls: Some(tls), ..Options::default() })
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.certificates.file(name)).expect("it was made")
+    }
+
+    /// Of a client that trusts this authority and shows this certificate.
+    fn options(&self, ca: &str, client: Option<&str>) -> EtcdOptions {
+        let pair = |name| (self.read(&format!("{name}.pem")), self.read(&format!("{name}.key")));
+        let tls = EtcdTls { ca: self.read(ca), client: client.map(pair), server_name: None };
+        EtcdOptions { tls: Some(tls), ..EtcdOptions::default() }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_lets_in_who_trusts_and_is_trusted() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = |name: &str| folder.path().join(name);
-    let read = |name: &str| fs::read(file(name)).expect("it was made");
-    make_certificates(folder.path(), "ca", &["server", "client"]);
-    make_certificates(folder.path(), "other", &["stranger"]);
-    let tls = Tls {
-        ca: file("ca.pem"),
-        certificate: file("server.pem"),
-        key: file("server.key"),
-        client: (file("client.pem"), file("client.key")),
-    };
-    let own = Own::start(Options { tls: Some(tls), ..Options::default() });
+    let made = Made::new();
+    let own = made.cluster(true);
     let url = fresh_url(&own.cluster);
-    let with = |ca: &str, client: Option<&str>| {
-        let pair = |name: &str| (read(&format!("{name}.pem")), read(&format!("{name}.key")));
-        let tls = EtcdTls { ca: read(ca), client: client.map(pair), server_name: None };
-        EtcdOptions { tls: Some(tls), ..EtcdOptions::default() }
-    };
     for (what, options) in [
         ("no TLS", EtcdOptions::default()),
-        ("another authority", with("other.pem", Some("client"))),
-        ("no certificate", with("ca.pem", None)),
-        ("a stranger's certificate", with("ca.pem", Some("stranger"))),
+        ("another authority", made.options("other.pem", Some("client"))),
+        ("no certificate", made.options("ca.pem", None)),
+        ("a stranger's certificate", made.options("ca.pem", Some("stranger"))),
     ] {
         let error = refused(&url, options).await;
         assert!(matches!(error, LogError::Unreachable(_)), "{what}: {error}");
     }
-    let log = open_with(&url, with("ca.pem", Some("client"))).await;
+    let log = open_with(&url, made.options("ca.pem", Some("client"))).await;
     assert_works(&log, &mut Chain::default()).await;
-    let mut named = with("ca.pem", Some("client"));
+    let mut named = made.options("ca.pem", Some("client"));
     named.tls.as_mut().expect("it is set").server_name = Some("localhost".into());
     open_with(&url, named).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_where_only_etcd_shows_a_certificate_wants_its_authority_and_no_more() {
+    let made = Made::new();
+    let own = made.cluster(false);
+    let url = fresh_url(&own.cluster);
+    for (what, options) in
+        [("no TLS", EtcdOptions::default()), ("another authority", made.options("other.pem", None))]
+    {
+        let error = refused(&url, options).await;
+        assert!(matches!(error, LogError::Unreachable(_)), "{what}: {error}");
+    }
+    let log = open_with(&url, made.options("ca.pem", None)).await;
+    assert_works(&log, &mut Chain::default()).await;
+    // A certificate that nobody asks for does no harm.
+    open_with(&url, made.options("ca.pem", Some("client"))).await;
 }

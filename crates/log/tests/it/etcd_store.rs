@@ -1,17 +1,21 @@
 //! What the engine keeps in etcd: prefixes, snapshots, records, history.
 
-use crate::etcd_support::{fresh_prefix, fresh_url, open, open_with, proxy::Proxy, shared};
+use crate::etcd_support::{Own, fresh_prefix, fresh_url, open, open_with, proxy::Proxy, shared};
 use bytes::Bytes;
 use etcd_client::{Client, GetOptions};
 use sereno_core::{entry::Head, ids::Position};
+use sereno_etcd_dev::Options;
 use sereno_log::{
     Append, Conflict, Log, LogError, Read, Slot,
     conformance::{Chain, entry_after, genesis},
-    etcd::{self, EtcdOptions, EtcdUrl},
+    etcd::{self, EtcdLog, EtcdOptions, EtcdUrl},
     presence::{MemoryPresence, Presence},
 };
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -252,6 +256,67 @@ async fn the_record_of_a_node_that_is_gone_goes_too() {
     assert!(begun.elapsed() > Duration::from_secs(8), "not before its lease has ended");
 }
 
+/// A revision of the head that is over.
+struct Past {
+    store: Client,
+    head: String,
+    revision: i64,
+}
+
+impl Past {
+    /// The head's revision now, which the next append leaves behind.
+    async fn of(mut store: Client, url: &EtcdUrl) -> Self {
+        let head = format!("{}/@head", url.prefix());
+        let found = store.get(head.clone(), None).await.expect("it reads");
+        let revision = found.kvs()[0].mod_revision();
+        Self { store, head, revision }
+    }
+
+    async fn is_remembered(&mut self) -> bool {
+        let past = GetOptions::new().with_revision(self.revision);
+        let read = self.store.get(self.head.clone(), Some(past)).await;
+        if let Err(error) = &read {
+            assert!(error.to_string().contains("compacted"), "{error}");
+        }
+        read.is_ok()
+    }
+
+    /// Appends until etcd has forgotten it.
+    async fn is_compacted(&mut self, log: &EtcdLog, chain: &mut Chain) {
+        let begun = Instant::now();
+        while self.is_remembered().await {
+            assert!(begun.elapsed() < Duration::from_secs(30), "nothing was compacted");
+            let count = chain.entries().len() + 1;
+            chain.grow(log, count).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_is_left_alone_where_somebody_else_compacts() {
+    // A cluster of its own: the other tests' logs have the shared one compacted.
+    let own = Own::start(Options { members: 1, ..Options::default() });
+    let url = fresh_url(&own.cluster);
+    let options = EtcdOptions { history: Duration::from_millis(20), ..unpaced() };
+    let log = open_with(&url, EtcdOptions { compact: false, ..options.clone() }).await;
+    let mut chain = Chain::default();
+    chain.grow(&log, 2).await;
+    let store = Client::connect(own.cluster.endpoints(), None).await.expect("it connects");
+    let mut past = Past::of(store, &url).await;
+    let begun = Instant::now();
+    // Fifty times as long as another engine keeps any.
+    while begun.elapsed() < Duration::from_secs(1) {
+        let count = chain.entries().len() + 1;
+        chain.grow(&log, count).await;
+    }
+    assert!(past.is_remembered().await, "nobody has asked for a compaction");
+    // And one that may compact does so.
+    let log = open_with(&url, options).await;
+    past.is_compacted(&log, &mut chain).await;
+    chain.assert_is(&log, 1).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_history_is_compacted_by_who_appends() {
     let url = fresh_url(shared());
@@ -259,25 +324,49 @@ async fn old_history_is_compacted_by_who_appends() {
         open_with(&url, EtcdOptions { history: Duration::from_millis(100), ..unpaced() }).await;
     let mut chain = Chain::default();
     chain.grow(&log, 2).await;
-    let head = format!("{}/@head", url.prefix());
-    let mut store = store().await;
-    let old = store.get(head.clone(), None).await.expect("it reads").kvs()[0].mod_revision();
-    let begun = Instant::now();
-    loop {
-        let count = chain.entries().len() + 1;
-        chain.grow(&log, count).await;
-        let past = GetOptions::new().with_revision(old);
-        match store.get(head.clone(), Some(past)).await {
-            Ok(_) => assert!(begun.elapsed() < Duration::from_secs(30), "nothing was compacted"),
-            Err(error) => {
-                assert!(error.to_string().contains("compacted"), "{error}");
-                break;
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    Past::of(store().await, &url).await.is_compacted(&log, &mut chain).await;
     assert_eq!(log.status().await.compaction_error, None);
     chain.assert_is(&log, 1).await;
+}
+
+async fn compact_all(mut store: Client, count: Arc<AtomicU64>) {
+    let key = fresh_prefix();
+    loop {
+        let put = store.put(key.clone(), "", None).await.expect("it writes");
+        let now = put.header().expect("it tells its revision").revision();
+        match store.compact(now, None).await {
+            Ok(_) => count.fetch_add(1, Ordering::Relaxed),
+            // Another test's log has compacted meanwhile.
+            Err(error) if error.to_string().contains("has been compacted") => continue,
+            Err(error) => panic!("it compacts: {error}"),
+        };
+    }
+}
+
+/// Somebody who keeps no history at all: each revision is compacted as soon as it is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_compacted_up_to_now_is_read_all_the_same() {
+    let url = fresh_url(shared());
+    let log = open_with(&url, unpaced()).await;
+    let mut chain = Chain::default();
+    chain.grow(&log, 9).await;
+    let compacted = Arc::new(AtomicU64::new(0));
+    let compacting = tokio::spawn(compact_all(store().await, Arc::clone(&compacted)));
+    for position in 2..9 {
+        log.save_snapshot(chain.snapshot(position, 600_000)).await.expect("it saves");
+        assert_eq!(log.latest_snapshot().await, Ok(Some(chain.snapshot(position, 600_000))));
+    }
+    let begun = compacted.load(Ordering::Relaxed);
+    while compacted.load(Ordering::Relaxed) < begun + 100 {
+        assert_eq!(log.usage().await.expect("it looks").first, Position(1));
+        let opened = open(&url).await;
+        chain.assert_is(&opened, 1).await;
+    }
+    assert_eq!(log.trim(Position(5)).await, Ok(Position(6)));
+    chain.grow(&log, 12).await;
+    chain.assert_is(&log, 6).await;
+    compacting.abort();
+    assert!(compacting.await.is_err_and(|error| error.is_cancelled()), "it went on to the end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -227,18 +227,46 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Serves the other end of a link on this node until it breaks, or the node has gone.
+/// The other end of a link, which has proven that it belongs to this service. Until then it is anybody's connection.
+pub struct Accepted<S> {
+    stream: S,
+    prove: Prover,
+    check: Prover,
+}
+
+/// Finds out who is at the other end of a stream that somebody has opened to this node; within a second and a half.
 ///
 /// # Errors
-/// Why it broke.
-pub async fn serve_link(
-    node: NodeHandle,
-    mut stream: impl Stream,
+/// Of kind `PermissionDenied` when it does not know the secret or means another log; else why it broke.
+pub async fn accept_link<S: Stream>(
+    node: &NodeHandle,
+    mut stream: S,
     secret: &Secret,
-) -> io::Result<()> {
+) -> io::Result<Accepted<S>> {
     let secret = secret.of_log(node.status().borrow().log_id);
     let shaken = shake_hands(&mut stream, &secret, End::Leader);
-    let (prove, mut check) = tokio::time::timeout(SILENCE, shaken).await??;
+    let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not say who it is");
+    let (prove, check) = tokio::time::timeout(SILENCE, shaken).await.map_err(silent)??;
+    Ok(Accepted { stream, prove, check })
+}
+
+impl<S: Stream> Accepted<S> {
+    /// Serves the link on this node until it breaks, or the node has gone.
+    ///
+    /// # Errors
+    /// Why it broke.
+    pub async fn serve(self, node: NodeHandle) -> io::Result<()> {
+        let Self { stream, prove, check } = self;
+        serve(node, stream, prove, check).await
+    }
+}
+
+async fn serve(
+    node: NodeHandle,
+    stream: impl Stream,
+    prove: Prover,
+    mut check: Prover,
+) -> io::Result<()> {
     let (mut from, to) = tokio::io::split(stream);
     let (answers, outgoing) = mpsc::unbounded_channel();
     let (arrived, mut requests) = mpsc::channel(1_024);

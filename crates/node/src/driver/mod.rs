@@ -7,7 +7,7 @@ mod run;
 mod secret;
 mod seldom;
 
-pub use link::{Dial, Stream, serve_link};
+pub use link::{Accepted, Dial, Stream, accept_link};
 pub use secret::Secret;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use super::{CallId, Node, NodeCall, OVERDUE_SCAN_MS, Output, Phase};
 use crate::{
-    calls::{OpenCall, Stage},
+    calls::{OpenCall, Stage, Urgency},
     clock::{Mono, Now},
     handle::{Consistency, Reply, Undecided},
     intake::{Full, Pending, is_ending, is_rated, is_renewal},
@@ -18,8 +18,8 @@ use sereno_core::{
 
 /// A stop waits no longer than this for the log: a resign only spares the others a silence.
 const STOP_MS: u64 = 5_000;
-/// A log that has not answered for so long is away.
-const IN_VAIN_MS: u64 = 3_000;
+/// A log that has not answered for so long is away: whoever waits for it is told what is known.
+pub(super) const IN_VAIN_MS: u64 = 3_000;
 
 impl Node {
     /// Why nothing is taken at present.
@@ -114,13 +114,14 @@ impl Node {
             return Err(Undecided::TooLarge { bytes: bytes as u64 });
         }
         let lease_deadline = self.lease_deadline(&command.operation);
-        let is_ending = is_ending(&command.operation);
+        let urgency = urgency(&command.operation);
         let pending = Pending { call: Some(call.id), command, bytes };
         self.intake.push(pending, lease_deadline).map_err(|Full| Undecided::Overloaded {
             retry_after_ms: self.pace.estimate_ms(self.intake.len()),
         })?;
         let NodeCall { id, deadline, hold_ms, .. } = call;
-        self.calls.open(id, OpenCall { deadline, hold_ms, is_ending, stage: Stage::Queued });
+        let (arrived_at, stage) = (now, Stage::Queued);
+        self.calls.open(id, OpenCall { deadline, hold_ms, arrived_at, urgency, stage });
         Ok(())
     }
 
@@ -202,11 +203,12 @@ impl Node {
         for (id, call) in self.calls.overdue(now) {
             self.close(now, id);
             let undecided = match call.stage {
-                Stage::Queued if !call.is_ending => too_late(),
+                Stage::Queued if call.urgency != Urgency::Ending => too_late(),
                 _ => Undecided::Unknown,
             };
             out.push(Output::Reply(id, Reply::Undecided(undecided)));
         }
+        self.end_in_vain(now, out);
         self.end_overdue_passed(now, out);
         let mut is_in_time = |&(id, deadline): &(ReadId, Mono)| {
             let is_in_time = deadline > now;
@@ -218,6 +220,33 @@ impl Node {
         self.reads.retain(&mut is_in_time);
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.reads.retain(is_in_time);
+        }
+    }
+
+    /// The log is away: nobody has to wait for its own deadline to learn what is known by now. What is under way may
+    /// land yet; what is queued was certainly not applied. What keeps or ends a lease has as long again, from when it
+    /// came, for the log to be back. A call that is held for its turn waits for others, and not for the log.
+    fn end_in_vain(&mut self, now: Mono, out: &mut Vec<Output>) {
+        if !self.asks_in_vain(now) {
+            return;
+        }
+        for (id, call) in self.calls.waiting_for_the_log() {
+            let is_new = now.since_ns(call.arrived_at) <= IN_VAIN_MS * 1_000_000;
+            let undecided = match (call.stage, call.urgency) {
+                (Stage::Queued, Urgency::Renewal | Urgency::Ending) if is_new => continue,
+                (Stage::Queued, Urgency::Ordinary | Urgency::Renewal) => log_unavailable(),
+                // An ending stays queued: it will be applied, whoever listens.
+                _ => Undecided::Unknown,
+            };
+            self.close(now, id);
+            out.push(Output::Reply(id, Reply::Undecided(undecided)));
+        }
+        let calls = &self.calls;
+        self.intake.forget_unheard(|id| calls.get(id).is_some());
+        let in_flight = self.in_flight.as_mut().map(|in_flight| &mut in_flight.reads);
+        let of_in_flight = in_flight.map(std::mem::take).unwrap_or_default();
+        for (id, _) in std::mem::take(&mut self.reads).into_iter().chain(of_in_flight) {
+            out.push(Output::ReadFailed(id, log_unavailable()));
         }
     }
 
@@ -272,6 +301,16 @@ fn check_slot(wall_us: u64, operation: &Operation) -> Result<(), Undecided> {
     match ahead_ms > limits::SLOT_AHEAD_MS_MAX {
         true => Err(Undecided::TooEarly { ahead_ms }),
         false => Ok(()),
+    }
+}
+
+fn urgency(operation: &Operation) -> Urgency {
+    if is_ending(operation) {
+        Urgency::Ending
+    } else if is_renewal(operation) {
+        Urgency::Renewal
+    } else {
+        Urgency::Ordinary
     }
 }
 

@@ -1,7 +1,7 @@
 //! Following a log that other nodes share, and when to stand up (DESIGN.md section 6). The log is the election: its
 //! silence is the only reason to announce, and whoever's announce lands is the leader.
 
-use super::{Committed, LevelTooHigh, Node, Output, Phase, append::InFlight};
+use super::{Committed, LevelTooHigh, Node, Output, Phase, append::InFlight, foreign};
 use crate::{
     clock::{Mono, Now},
     events::EventBatch,
@@ -186,12 +186,12 @@ impl Node {
             return true; // Seen already.
         }
         if own != Head::EMPTY && sealed.head.log_id != own.log_id {
-            self.halt(now.mono, format!("this is another log: {:?}", sealed.head), out);
+            self.halt(now.mono, foreign::another_log(&own, &sealed.head), out);
             return false;
         }
         match EventBatch::applied(&mut self.state, sealed) {
             Err(unfit) => {
-                self.halt(now.mono, unfit.to_string(), out);
+                self.halt(now.mono, foreign::does_not_follow(&own, &unfit), out);
                 false
             }
             Ok((entry, batch)) => {
@@ -246,7 +246,7 @@ impl Node {
     fn jump(&mut self, now: Mono, state: State, out: &mut Vec<Output>) {
         let (own, newest) = (self.state.head(), state.head());
         if own != Head::EMPTY && newest.log_id != own.log_id {
-            self.halt(now, format!("the snapshot at {newest:?} is of another log"), out);
+            self.halt(now, foreign::another_log(&own, &newest), out);
             return;
         }
         if let Err(level) = LevelTooHigh::check(&state, self.settings.level_max) {
@@ -297,13 +297,10 @@ impl Node {
             self.progress.known = theirs.position;
             return self.step_down(now, out);
         }
-        let what = if self.settings.is_shared {
-            "is not the one it was"
-        } else {
-            "was written by somebody else"
+        let message = match self.settings.is_shared {
+            true => foreign::set_back(&ours, &theirs),
+            false => foreign::written_to(&ours, &theirs),
         };
-        let message =
-            format!("the log {what}: this node knows head {ours:?}, the log has {theirs:?}");
         self.halt(now, message, out);
     }
 

@@ -1,6 +1,6 @@
 //! Calls and reads of a node that follows: passed to the leader over a link, and answered for it.
 
-use super::{CallId, Node, NodeCall, Output, Phase, ReadId};
+use super::{CallId, Node, NodeCall, Output, Phase, ReadId, admission::IN_VAIN_MS};
 use crate::{
     clock::Mono,
     handle::{Reply, Undecided},
@@ -32,7 +32,16 @@ pub(super) struct Forward {
     barrier: Option<(u64, Vec<(ReadId, Mono)>)>,
     barriers: u64,
     /// Reads that wait until this node has applied what their barrier said.
-    applying: Vec<(Position, ReadId, Mono)>,
+    applying: Vec<Applying>,
+}
+
+/// A read that is confirmed, and rests on entries that this node has not applied yet.
+#[derive(Clone, Copy, Debug)]
+struct Applying {
+    id: ReadId,
+    deadline: Mono,
+    up_to: Position,
+    since: Mono,
 }
 
 /// A call that the leader has.
@@ -54,7 +63,8 @@ impl Forward {
 
     /// The reads that wait for entries to come.
     pub(super) fn take_applying(&mut self) -> Vec<(ReadId, Mono)> {
-        std::mem::take(&mut self.applying).into_iter().map(|(_, id, until)| (id, until)).collect()
+        let applying = std::mem::take(&mut self.applying).into_iter();
+        applying.map(|read| (read.id, read.deadline)).collect()
     }
 
     /// How many calls the leader has of this node.
@@ -206,9 +216,9 @@ impl Node {
     ) {
         match self.forward.barrier.take() {
             Some((asked, reads)) if asked == number => match up_to {
-                Ok(position) => {
-                    let applying = reads.into_iter().map(|(id, until)| (position, id, until));
-                    self.forward.applying.extend(applying);
+                Ok(up_to) => {
+                    let applies = |(id, deadline)| Applying { id, deadline, up_to, since: now };
+                    self.forward.applying.extend(reads.into_iter().map(applies));
                     self.release_reads(out);
                 }
                 Err(undecided) => {
@@ -242,11 +252,11 @@ impl Node {
     /// Runs the reads whose barrier this node has reached.
     pub(super) fn release_reads(&mut self, out: &mut Vec<Output>) {
         let applied = self.applied();
-        self.forward.applying.retain(|&(position, id, _)| {
-            if position <= applied {
-                out.push(Output::ReadReady(id));
+        self.forward.applying.retain(|read| {
+            if read.up_to <= applied {
+                out.push(Output::ReadReady(read.id));
             }
-            position > applied
+            read.up_to > applied
         });
     }
 
@@ -267,7 +277,11 @@ impl Node {
         if let Some((_, reads)) = &mut self.forward.barrier {
             reads.retain(|&(id, deadline)| is_in_time(id, deadline));
         }
-        self.forward.applying.retain(|&(_, id, deadline)| is_in_time(id, deadline));
+        // Entries that do not come for so long do not because the log cannot be read.
+        self.forward.applying.retain(|read| {
+            let given_up_at = read.since.plus_ms(IN_VAIN_MS);
+            is_in_time(read.id, read.deadline.min(given_up_at))
+        });
     }
 
     pub(super) fn leader_heard_ms(&self, now: Mono) -> Option<u64> {

@@ -13,9 +13,11 @@ mod admission;
 mod append;
 mod commit;
 mod follow;
+mod foreign;
 mod forward;
 mod pace;
 mod peers;
+mod presence;
 mod rehearsal;
 mod status;
 #[cfg(test)]
@@ -35,8 +37,9 @@ pub use follow::Fetched;
 use follow::Progress;
 use forward::Forward;
 use pace::Pace;
+pub use peers::LevelTooHigh;
 use peers::Peers;
-pub use peers::{LevelTooHigh, Presence};
+pub use presence::Presence;
 pub(crate) use rehearsal::SnapshotPlan;
 use sereno_core::{
     State,

@@ -1,17 +1,15 @@
 //! The other nodes on the same log, as their presence records tell: whose clocks are right, whether anybody reaches
 //! this leader, and which levels all understand (DESIGN.md sections 4 to 6).
 
-use super::{Node, Output, Phase, append::pending};
+use super::{Node, Output, Phase, append::pending, presence::Presence};
 use crate::{
     clock::{Mono, Now},
     handle::{Peer, Undecided},
 };
-use borsh::{BorshDeserialize, BorshSerialize};
 use sereno_core::{
     State,
     command::Operation,
     ids::{Position, Revision},
-    limits,
     names::Invalid,
     planted::{self, Planted},
 };
@@ -27,50 +25,12 @@ const FRESH_MS: u64 = 2_000;
 const LIVE_MS: u64 = 10_000;
 /// A leader that no link has reached for so long is of no use.
 const UNREACHED_MS: u64 = 5_000;
+/// A node whose record has gone is remembered for so long, for `status`.
+const REMEMBERED_MS: u64 = 24 * 3_600_000;
+/// So many of them.
+const REMEMBERED_MAX: usize = 64;
 /// As far may a leader's wall clock be from the others'.
 const SKEW_US_MAX: u64 = 60_000_000;
-
-/// What a node tells of itself beside the log. Nodes of several versions read it: a new field goes to the end, and an
-/// older version reads the front.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Presence {
-    /// Its id.
-    pub node_id: String,
-    /// Of this start of its process.
-    pub start: u64,
-    /// Where other nodes and clients reach it.
-    pub address: String,
-    /// Of its program.
-    pub version: String,
-    /// The highest level that it understands.
-    pub level_max: u32,
-    /// Its wall clock in microseconds since 1970.
-    pub wall_us: u64,
-    /// Milliseconds since it last heard of the leader over its link; `None`: it leads, or has no link.
-    pub leader_heard_ms: Option<u64>,
-    /// Position up to which it has applied the log.
-    pub applied: u64,
-    /// Its state and its log disagree, twice: nothing may be trimmed anywhere.
-    pub distrusts: bool,
-    /// Counts its records, so that others see it change.
-    pub beat: u64,
-    /// Position of the newest snapshot that it knows of.
-    pub snapshot: Option<u64>,
-}
-
-impl Presence {
-    /// The record's bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        borsh::to_vec(self).expect("memory takes all")
-    }
-
-    /// Reads a record, also one of a newer version. `None`: it is no record of a node.
-    pub fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
-        // Anybody who can write to etcd can write one: figures that no clock shows must not reach the arithmetic.
-        let is_sound = |record: &Self| record.wall_us <= limits::WALL_US_MAX;
-        Self::deserialize(&mut bytes).ok().filter(is_sound)
-    }
-}
 
 /// The log has gone beyond what a node understands: it must not go on, and never skips.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +57,8 @@ impl LevelTooHigh {
 #[derive(Debug)]
 pub(super) struct Peers {
     seen: BTreeMap<String, Seen>,
+    /// Those whose record is not there any more. Nothing but `status` rests on them.
+    gone: BTreeMap<String, Seen>,
     /// When another node's record was read first, or when nobody waits for that any longer.
     known_at: Mono,
     /// When nobody waits for further records: whoever founds a log does, for its clock begins all tokens.
@@ -130,6 +92,7 @@ impl Seen {
 struct Twin {
     start: u64,
     beat: u64,
+    address: String,
     /// When it was last seen to live.
     seen_at: Option<Mono>,
 }
@@ -147,6 +110,7 @@ impl Twin {
             self.seen_at = Some(now);
         }
         (self.start, self.beat) = (record.start, record.beat);
+        self.address.clone_from(&record.address);
     }
 
     fn is_there(&self, now: Mono) -> bool {
@@ -158,6 +122,7 @@ impl Peers {
     pub(super) fn new(now: Mono) -> Self {
         Self {
             seen: BTreeMap::new(),
+            gone: BTreeMap::new(),
             known_at: now.plus_ms(KNOWN_MS),
             all_known_at: now.plus_ms(KNOWN_MS),
             twin: Twin::default(),
@@ -183,6 +148,18 @@ impl Peers {
 
     pub(super) fn known_at(&self, founds: bool) -> Mono {
         if founds { self.all_known_at } else { self.known_at }
+    }
+
+    /// Takes the nodes that are there now; of those that were, it remembers who they were.
+    fn change_to(&mut self, now: Mono, seen: BTreeMap<String, Seen>) {
+        self.gone.extend(std::mem::replace(&mut self.seen, seen));
+        let seen = &self.seen;
+        self.gone.retain(|id, it| !seen.contains_key(id) && it.is_within(REMEMBERED_MS, now));
+        while self.gone.len() > REMEMBERED_MAX {
+            let oldest = self.gone.iter().min_by_key(|(_, it)| it.changed_at);
+            let oldest = oldest.map(|(id, _)| id.clone()).expect("there are many");
+            self.gone.remove(&oldest);
+        }
     }
 
     fn live(&self, now: Mono) -> impl Iterator<Item = &Seen> {
@@ -215,7 +192,7 @@ impl Node {
         if let Some(newest) = snapshots.filter(|&snapshot| snapshot <= applied).max() {
             self.snapshot.is_known(now, newest);
         }
-        self.peers.seen = seen;
+        self.peers.change_to(now, seen);
     }
 
     pub(super) fn publish(&mut self, now: Now, out: &mut Vec<Output>) {
@@ -236,6 +213,7 @@ impl Node {
             distrusts: matches!(self.phase, Phase::Distrusted { .. }),
             beat: self.peers.beat,
             snapshot: self.snapshot.position.map(|position| position.0),
+            twin: self.twin(now.mono),
         }));
     }
 
@@ -355,9 +333,15 @@ impl Node {
         standbys.min().is_none_or(|first| first == own)
     }
 
-    /// The other nodes, for status.
+    /// Where another process with this node's id is.
+    pub(super) fn twin(&self, now: Mono) -> Option<String> {
+        let twin = &self.peers.twin;
+        twin.is_there(now).then(|| twin.address.clone())
+    }
+
+    /// The other nodes, in the order of their ids, for status.
     pub(super) fn peers_view(&self, now: Mono) -> Vec<Peer> {
-        let view = |seen: &Seen| Peer {
+        let view = |seen: &Seen, gone: bool| Peer {
             node_id: seen.record.node_id.clone(),
             address: seen.record.address.clone(),
             version: seen.record.version.clone(),
@@ -365,7 +349,13 @@ impl Node {
             position: Position(seen.record.applied),
             leader_heard_ms: seen.record.leader_heard_ms,
             silent_ms: now.since_ns(seen.changed_at) / 1_000_000,
+            gone,
+            twin: seen.record.twin.clone(),
         };
-        self.peers.seen.values().map(view).collect()
+        let there = self.peers.seen.values().map(|seen| view(seen, false));
+        let gone = self.peers.gone.values().map(|seen| view(seen, true));
+        let mut peers: Vec<_> = there.chain(gone).collect();
+        peers.sort_unstable_by(|a, b| a.node_id.cmp(&b.node_id));
+        peers
     }
 }

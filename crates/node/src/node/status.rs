@@ -51,6 +51,7 @@ impl Node {
             leader_heard_ms: self.leader_heard_ms(now),
             behind_ms: self.behind_ms(),
             silent_ms: self.silent_ms(now),
+            twin: self.twin(now),
             peers: self.peers_view(now),
         }
     }

@@ -9,7 +9,7 @@ use sereno_log::{
     presence::{MemoryPresence, Presence},
 };
 use sereno_node::{
-    driver::{self, Dial, Secret, Shared, Stream, serve_link},
+    driver::{self, Dial, Secret, Shared, Stream, accept_link},
     handle::{Consistency, NodeHandle, Role},
 };
 use std::{
@@ -32,7 +32,10 @@ impl Dial for Network {
         let node = self.nodes.lock().expect("no thread panicked with it").get(address).cloned();
         let node = node.ok_or(io::ErrorKind::ConnectionRefused)?;
         let (here, there) = tokio::io::duplex(64 << 10);
-        tokio::spawn(async move { serve_link(node, there, &Secret::new(b"s")).await });
+        tokio::spawn(async move {
+            let accepted = accept_link(&node, there, &Secret::new(b"s")).await?;
+            accepted.serve(node).await
+        });
         Ok(Box::new(here))
     }
 }
@@ -59,9 +62,14 @@ impl Cluster {
         };
         let log: Arc<dyn Log> = Arc::new(self.log.clone());
         let node = driver::start(log, config, Vec::new(), Arc::new(())).await.expect("it starts");
-        let nodes = self.network.nodes.clone();
-        nodes.lock().expect("no thread panicked with it").insert(id.into(), node.clone());
+        self.is_at(id, &node);
         node
+    }
+
+    /// Whoever dials this address reaches `node` from now on.
+    fn is_at(&self, address: &str, node: &NodeHandle) {
+        let mut nodes = self.network.nodes.lock().expect("no thread panicked with it");
+        nodes.insert(address.into(), node.clone());
     }
 
     /// Its links are refused from now on; those that are there stay.
@@ -164,6 +172,31 @@ async fn without_a_link_a_standby_says_so_and_waits_half_as_long() {
     assert!(stale > Position(1), "it follows all the same");
     a.stop().await;
     b.stop().await;
+}
+
+/// Another service runs where the leader was, with the same secret: it knows nothing of this log.
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_log_is_not_believed_though_it_knows_the_secret() {
+    let (cluster, foreign) = (Cluster::default(), Cluster::default());
+    let (a, stranger) = (cluster.start("a").await, foreign.start("a").await);
+    ready(&a).await;
+    ready(&stranger).await;
+    cluster.is_at("a", &stranger);
+    let b = cluster.start("b").await;
+    until(&b, |status| status.not_ready.as_deref() == Some("the leader is not reached")).await;
+    undecided(&b, acquire("r", 1)).await;
+    // A link would be there within the next second, as it is when the leader is where it was.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    undecided(&b, acquire("r", 1)).await;
+    let leases = stranger.read(Consistency::Stale, Instant::now(), |state| state.leases()).await;
+    assert_eq!(leases.expect("a stale read needs nobody").0, 0, "nothing was passed on to it");
+    cluster.is_at("a", &a);
+    ready(&b).await;
+    granted(&b, acquire("r", 1)).await;
+    assert!(leads(&a) && !leads(&b));
+    for node in [&a, &b, &stranger] {
+        node.stop().await;
+    }
 }
 
 /// Each finds the other by what it has left in the record that both write.

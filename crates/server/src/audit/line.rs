@@ -7,6 +7,7 @@ use sereno_core::{
     ids::{LogId, Position},
 };
 use sereno_node::events::EventBatch;
+use sereno_schedule::instant;
 use std::io::Write as _;
 
 /// BLAKE3 of a line's bytes up to its `check`. The next line carries it as `previous`.
@@ -214,16 +215,16 @@ impl Line<'_> {
             EventKind::JobPut { version } => self.number("version", *version),
             EventKind::JobPaused { reason, .. } => self.text("reason", reason.as_str()),
             EventKind::RunAsked { slot, reason } => {
-                self.plain("slot", &rfc3339(slot.0));
+                self.plain("slot", &instant::format(slot.0));
                 self.text("reason", reason.as_str());
             }
             EventKind::RunClaimed { slot, attempt, token } => {
                 self.number("fencingToken", token.0);
-                self.plain("slot", &rfc3339(slot.0));
+                self.plain("slot", &instant::format(slot.0));
                 self.number("attempt", u64::from(*attempt));
             }
             EventKind::RunChanged { slot, attempt, state, reason } => {
-                self.plain("slot", &rfc3339(slot.0));
+                self.plain("slot", &instant::format(slot.0));
                 self.number("attempt", u64::from(*attempt));
                 self.plain("state", wire::run_state(*state).as_str());
                 if let Some(reason) = reason {

@@ -1,9 +1,13 @@
 //! Booting a whole server: log, audit trail, node, door; and stopping it again.
 
+#[cfg(test)]
+mod etcd_tests;
 mod failure;
 mod known;
 mod open;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub use run::run;
 
@@ -123,7 +127,7 @@ impl Server {
         let sampler = tokio::spawn(sample(node.clone(), metrics.clone()));
         let (phase, phase_seen) = watch::channel(Phase::Serving);
         let hosts = Hosts::new(addr, &config.allowed_hosts, !addr.ip().is_loopback());
-        let links = secret.map(|secret| Links::new(node.clone(), secret));
+        let links = secret.map(|secret| Links::new(node.clone(), secret, metrics.clone()));
         let reach = Reach { hosts, links, storage };
         let door = Door::new(node.clone(), log, metrics, audit.clone(), reach, phase_seen);
         let bounds = Bounds { connections_max, idle_timeout: config.idle_timeout };

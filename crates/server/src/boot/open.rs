@@ -66,7 +66,8 @@ async fn shared_log(config: &Config, url: &EtcdUrl) -> Result<Opened, ServerErro
     let log = Arc::new(when_it_answers(url, &config.etcd.options()?).await?);
     let storage = Storage::default();
     let watching = watch_storage(log.clone(), config.etcd.quota, storage.clone());
-    let shared = Shared { presence: Arc::new(log.presence()), dial: Arc::new(HttpDial), secret };
+    let dial = Arc::new(HttpDial::of(&config.node_id));
+    let shared = Shared { presence: Arc::new(log.presence()), dial, secret };
     Ok(Opened {
         log,
         shared: Some(shared),

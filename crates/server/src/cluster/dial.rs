@@ -1,12 +1,12 @@
 //! The way to another node: its HTTP address, and there an upgrade to a link.
 
-use super::{LINK_PATH, PROTOCOL};
+use super::{LINK_PATH, NODE_HEADER, PROTOCOL};
 use async_trait::async_trait;
 use http_body_util::Empty;
 use hyper::{
     Request, StatusCode,
     client::conn::http1,
-    header::{CONNECTION, HOST, UPGRADE},
+    header::{CONNECTION, HOST, HeaderValue, UPGRADE},
 };
 use hyper_util::rt::TokioIo;
 use sereno_node::driver::{Dial, Stream};
@@ -14,7 +14,17 @@ use std::io;
 use tokio::net::TcpStream;
 
 /// Dials nodes at the addresses that they advertise.
-pub(crate) struct HttpDial;
+pub(crate) struct HttpDial {
+    /// What it says that this node is called; `None`: its id cannot be said there.
+    own_id: Option<HeaderValue>,
+}
+
+impl HttpDial {
+    /// For the node of this id.
+    pub(crate) fn of(node_id: &str) -> Self {
+        Self { own_id: HeaderValue::from_str(node_id).ok() }
+    }
+}
 
 /// `host:port` of an address that a node may advertise: `http://host:port`.
 pub(crate) fn authority(address: &str) -> Result<&str, String> {
@@ -34,12 +44,15 @@ impl Dial for HttpDial {
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         tokio::spawn(connection.with_upgrades());
-        let request = Request::get(LINK_PATH)
+        let mut request = Request::get(LINK_PATH)
             .header(HOST, authority)
             .header(CONNECTION, "upgrade")
             .header(UPGRADE, PROTOCOL)
             .body(Empty::<&[u8]>::new())
             .map_err(io::Error::other)?;
+        if let Some(own_id) = &self.own_id {
+            request.headers_mut().insert(NODE_HEADER, own_id.clone());
+        }
         let response = sender.send_request(request).await.map_err(io::Error::other)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             let status = response.status();

@@ -3,10 +3,7 @@
 
 use sereno_log::etcd::{EtcdLog, EtcdStatus};
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -19,18 +16,47 @@ const REFUSE_PERCENT: u64 = 80;
 
 /// How full the log's storage is, and what else is known of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Storage(Arc<Seen>);
+pub(crate) struct Storage(Arc<Mutex<Option<Seen>>>);
 
-#[derive(Debug, Default)]
-struct Seen {
-    percent: AtomicU64,
-    status: Mutex<Option<EtcdStatus>>,
+/// What is known of etcd.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// What its members said the last time, or why they did not.
+    pub(crate) status: EtcdStatus,
+    /// How full it is.
+    pub(crate) room: Room,
+}
+
+/// How full etcd is, as the members that answered last have said. Silence is no news: while no member answers this
+/// stays as it was, or an etcd that stopped for want of space would look empty as soon as it is out of reach.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Room {
+    /// How much of its quota is used.
+    pub(crate) percent: u64,
+    /// Bytes of the largest member's database file.
+    pub(crate) db_bytes: u64,
+    /// Bytes in use in the fullest member.
+    pub(crate) db_used_bytes: u64,
+    /// It takes no writes until somebody makes room.
+    pub(crate) no_space: bool,
+}
+
+impl Room {
+    /// `None`: no member answers.
+    fn of(status: &EtcdStatus, quota_bytes: u64) -> Option<Self> {
+        status.members.iter().any(|member| member.health.is_ok()).then(|| Self {
+            percent: status.quota_percent(quota_bytes),
+            db_bytes: status.db_bytes(),
+            db_used_bytes: status.db_used_bytes(),
+            no_space: status.no_space(),
+        })
+    }
 }
 
 impl Storage {
     /// Why nothing new should be taken.
     pub(crate) fn refuses(&self) -> Option<String> {
-        let percent = self.0.percent.load(Ordering::Relaxed);
+        let percent = self.lock().as_ref().map_or(0, |seen| seen.room.percent);
         (percent > REFUSE_PERCENT).then(|| {
             format!(
                 "etcd's database has {percent} % of its quota: only renewals and releases are taken until \
@@ -39,24 +65,24 @@ impl Storage {
         })
     }
 
-    /// How much of etcd's quota is used.
-    pub(crate) fn percent(&self) -> u64 {
-        self.0.percent.load(Ordering::Relaxed)
+    /// What is known of etcd; `None`: this log is not in etcd, or its members were not asked yet.
+    pub(crate) fn etcd(&self) -> Option<Seen> {
+        self.lock().clone()
     }
 
-    /// What etcd's members said last; `None`: this log is not in etcd, or none was asked yet.
-    pub(crate) fn etcd(&self) -> Option<EtcdStatus> {
-        self.0.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Takes what etcd's members have said.
-    fn set(&self, status: EtcdStatus, quota_bytes: u64) {
-        let percent = status.quota_percent(quota_bytes);
-        let before = self.0.percent.swap(percent, Ordering::Relaxed);
-        if percent > WARN_PERCENT && before <= WARN_PERCENT {
-            tracing::warn!(percent, "etcd's quota fills up: see docs/cluster.md");
+    /// Takes what etcd's members have said. `quota_bytes` counts where etcd does not tell its quota.
+    pub(crate) fn set(&self, status: EtcdStatus, quota_bytes: u64) {
+        let mut seen = self.lock();
+        let before = seen.as_ref().map(|seen| seen.room).unwrap_or_default();
+        let room = Room::of(&status, quota_bytes).unwrap_or(before);
+        if room.percent > WARN_PERCENT && before.percent <= WARN_PERCENT {
+            tracing::warn!(percent = room.percent, "etcd's quota fills up: see docs/cluster.md");
         }
-        *self.0.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        *seen = Some(Seen { status, room });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,31 +94,72 @@ pub(crate) async fn watch_storage(log: Arc<EtcdLog>, quota_bytes: u64, storage: 
     }
 }
 
+/// What etcd says of itself, as the tests of the door have it.
+#[cfg(test)]
+pub(crate) mod testing {
+    use sereno_log::etcd::{EtcdStatus, MemberHealth, MemberStatus};
+
+    fn alone(health: Result<MemberHealth, String>) -> EtcdStatus {
+        let member = MemberStatus { address: "a:1".into(), health };
+        EtcdStatus { members: vec![member], compaction_error: None }
+    }
+
+    fn health(db_bytes: u64) -> MemberHealth {
+        MemberHealth {
+            version: "3.4.23".into(),
+            leads: true,
+            db_bytes,
+            db_used_bytes: 1, // The rest is free, and etcd stops at its quota all the same.
+            quota_bytes: None,
+            no_space: false,
+            errors: Vec::new(),
+        }
+    }
+
+    /// Its database's file is so large.
+    pub(crate) fn holds(db_bytes: u64) -> EtcdStatus {
+        alone(Ok(health(db_bytes)))
+    }
+
+    /// It has come to its quota.
+    pub(crate) fn full(db_bytes: u64) -> EtcdStatus {
+        let errors = vec!["memberID:1 alarm:NOSPACE ".into()];
+        alone(Ok(MemberHealth { no_space: true, errors, ..health(db_bytes) }))
+    }
+
+    /// Nobody is there.
+    pub(crate) fn silent() -> EtcdStatus {
+        alone(Err("not reached".into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use sereno_log::etcd::{MemberHealth, MemberStatus};
+    use super::{testing::*, *};
 
     #[test]
     fn above_eighty_percent_of_the_quota_nothing_new_is_taken() {
         let storage = Storage::default();
-        let holds = |db_bytes| {
-            let health = MemberHealth {
-                version: "3.4.23".into(),
-                leads: true,
-                db_bytes,
-                db_used_bytes: 1, // The rest is free, and etcd stops at its quota all the same.
-                quota_bytes: None,
-                no_space: false,
-                errors: Vec::new(),
-            };
-            let member = MemberStatus { address: "a:1".into(), health: Ok(health) };
-            storage.set(EtcdStatus { members: vec![member], compaction_error: None }, 1_000);
+        let told = |status| {
+            storage.set(status, 1_000);
             storage.refuses()
         };
         assert_eq!(Storage::default().refuses(), None, "one machine has no etcd");
-        assert_eq!(holds(800), None);
-        assert!(holds(810).is_some_and(|why| why.contains("81 %")));
-        assert_eq!(holds(400), None, "somebody has made room");
+        assert_eq!(told(holds(800)), None);
+        assert!(told(holds(810)).is_some_and(|why| why.contains("81 %")));
+        assert!(told(silent()).is_some(), "nobody says that there is room again");
+        assert_eq!(told(holds(400)), None, "somebody has made room");
+        assert_eq!(told(silent()), None, "nor that there is none");
+    }
+
+    #[test]
+    fn while_nobody_answers_what_is_known_stays() {
+        let storage = Storage::default();
+        storage.set(full(990), 1_000);
+        storage.set(silent(), 1_000);
+        let Seen { status, room } = storage.etcd().expect("etcd was asked");
+        assert_eq!(status, silent(), "who does not answer is shown as such");
+        assert!(room.no_space);
+        assert_eq!((room.percent, room.db_bytes, room.db_used_bytes), (100, 990, 1));
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-/// Serve locks over HTTP.
+/// Serve locks, elections, holds and scheduled jobs over HTTP.
 ///
 /// Each option can be given as a flag, in the environment, or in the TOML file of --config under its name without
 /// dashes (`max-connections = 1000`); a flag wins over the environment, that over the file, that over the default.

@@ -108,3 +108,73 @@ pub(crate) fn read_file(option: &'static str, path: &Path) -> Result<Vec<u8>, Co
         |error| ConfigError::Invalid { option, rule: format!("{}: {error}", path.display()) };
     std::fs::read(path).map_err(refused)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n";
+
+    /// A folder with these files.
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn what_the_files_hold_is_what_etcd_is_told() {
+        let files =
+            [("password", "swordfish\n"), ("ca", CERTIFICATE), ("cert", "CERT"), ("key", "KEY")];
+        let folder = folder(&files);
+        let file = |name: &str| Some(folder.path().join(name));
+        let config = EtcdConfig {
+            user: Some("ana".into()),
+            password_file: file("password"),
+            ca: file("ca"),
+            cert: file("cert"),
+            key: file("key"),
+            compact: false,
+            history: Duration::from_secs(7),
+            quota: 1,
+        };
+        let options = config.options().unwrap();
+        let user = options.user.unwrap();
+        assert_eq!((user.name.as_str(), user.password.as_str()), ("ana", "swordfish"));
+        let tls = options.tls.unwrap();
+        assert_eq!(tls.ca, CERTIFICATE.as_bytes());
+        assert_eq!(tls.client, Some((b"CERT".to_vec(), b"KEY".to_vec())));
+        assert_eq!((options.compact, options.history), (false, Duration::from_secs(7)));
+
+        // Where only etcd shows a certificate its authority is enough.
+        let config = EtcdConfig { ca: file("ca"), ..EtcdConfig::default() };
+        let options = config.options().unwrap();
+        assert!(options.user.is_none() && options.tls.is_some_and(|tls| tls.client.is_none()));
+        let options = EtcdConfig::default().options().unwrap();
+        assert!(options.user.is_none() && options.tls.is_none() && options.compact);
+    }
+
+    #[test]
+    fn what_does_not_go_together_or_cannot_be_read_is_refused_by_name() {
+        let folder = folder(&[("ca", CERTIFICATE), ("empty", ""), ("some", "x")]);
+        let file = |name: &str| Some(folder.path().join(name));
+        let none = EtcdConfig::default;
+        let user = Some("ana".to_string());
+        for (config, says) in [
+            (EtcdConfig { user: user.clone(), ..none() }, "--etcd-user"),
+            (EtcdConfig { password_file: file("some"), ..none() }, "--etcd-user"),
+            (EtcdConfig { ca: file("ca"), cert: file("some"), ..none() }, "--etcd-cert"),
+            (EtcdConfig { ca: file("ca"), key: file("some"), ..none() }, "--etcd-cert"),
+            (EtcdConfig { cert: file("some"), key: file("some"), ..none() }, "needs --etcd-ca"),
+            (EtcdConfig { ca: file("empty"), ..none() }, "--etcd-ca: has no certificate in it"),
+            (EtcdConfig { ca: file("missing"), ..none() }, "--etcd-ca"),
+            (EtcdConfig { user, password_file: file("missing"), ..none() }, "--etcd-password-file"),
+            (EtcdConfig { history: Duration::from_millis(999), ..none() }, "--etcd-history"),
+        ] {
+            let error = config.options().expect_err(says).to_string();
+            assert!(error.contains(says), "{error} for {says}");
+        }
+    }
+}

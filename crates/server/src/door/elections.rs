@@ -28,7 +28,8 @@ pub(super) const ELECTIONS: &str = "/v1/elections/";
 /// One election: who leads, since when, in which term, and who waits.
 ///
 /// With `observe=true` the answer is a stream of server-sent events of the type `leader`: the record now, and again
-/// whenever somebody is elected, proclaims, or ceases to lead. Each has a cursor as its `id`, for `from`.
+/// whenever somebody is elected, proclaims, or ceases to lead. Each has a cursor as its `id`; resumed with `from` it
+/// tells the changes since. What came too fast to be told is marked `missed`; that nobody led is always told.
 #[utoipa::path(
     get, path = "/v1/elections/{election}", operation_id = "getElection", tag = "elections",
     params(
@@ -82,6 +83,7 @@ pub(super) fn record(namespace: &NamespaceName, view: &LockView, at: ReadAt) -> 
         lock_delay_ms: (view.lock_delay_ms > 0).then_some(view.lock_delay_ms),
         waiters: view.waiters,
         queue: view.queue.iter().map(views::waiter).collect(),
+        missed: false,
         revision: at.revision.0,
         cluster_time_ms: at.time.0,
         age_ms: at.age_ms,

@@ -40,8 +40,11 @@ pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Result<&'static str
     if status.has_changed().is_err() {
         return Err(Refused::unavailable("the node has stopped", 1_000));
     }
-    if door.reach.storage.etcd().is_some_and(|etcd| etcd.no_space()) {
-        return Err(Refused::unavailable("etcd has no space left: see docs/operating.md", 5_000));
+    if door.reach.storage.etcd().is_some_and(|etcd| etcd.room.no_space) {
+        return Err(Refused::unavailable(
+            "etcd has no space left: see docs/cluster.md, Room",
+            5_000,
+        ));
     }
     match &status.borrow().not_ready {
         None => Ok("ready\n"),
@@ -68,7 +71,7 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>) -> Result<Response, R
         uptime: door.started.elapsed(),
         log_bytes: log_bytes.ok().and_then(Result::ok).map(|usage| usage.bytes),
         namespaces: namespaces.map(|(samples, _)| samples).unwrap_or_default(),
-        etcd: door.reach.storage.etcd().map(|etcd| (etcd, door.reach.storage.percent())),
+        etcd: door.reach.storage.etcd(),
         audit_queue: door.audit.as_ref().map(|audit| audit.queued()),
     };
     let text = door.metrics.encode(&present);

@@ -28,7 +28,7 @@ use sereno_core::{
     names::{ScheduleText, ZoneName},
     outcome::Done,
 };
-use sereno_schedule::Schedule;
+use sereno_schedule::{Schedule, instant};
 use std::sync::Arc;
 
 const MAX_RUN_MS_DEFAULT: u64 = 3_600_000;
@@ -150,7 +150,7 @@ fn changed(job: String, decided: Decided) -> JobChanged {
     JobChanged {
         job,
         paused,
-        slot: slot.map(|slot| time::rfc3339(slot.0)),
+        slot: slot.map(|slot| instant::format(slot.0)),
         replayed: decided.replayed.is_some(),
         original_revision: decided.replayed,
         revision: decided.revision,

@@ -19,6 +19,7 @@ use sereno_core::{
     self as core, command,
     query::{JobView, RunView},
 };
+use sereno_schedule::instant;
 use std::sync::Arc;
 
 /// The folder of jobs.
@@ -132,7 +133,7 @@ fn row(view: &JobView) -> JobRow {
         retries: definition.retries,
         max_run: Millis(definition.max_run_ms),
         paused: view.paused,
-        watermark: time::rfc3339(view.watermark.0),
+        watermark: instant::format(view.watermark.0),
         last: view.runs.first().map(run),
     }
 }
@@ -140,7 +141,7 @@ fn row(view: &JobView) -> JobRow {
 fn run(view: &RunView) -> Run {
     let last = view.last.as_ref();
     Run {
-        slot: time::rfc3339(view.slot.0),
+        slot: instant::format(view.slot.0),
         state: wire::run_state(view.state),
         attempt: view.attempt,
         fencing_token: last.map(|last| last.token.0),

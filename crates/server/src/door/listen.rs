@@ -10,6 +10,7 @@ use rustix::net::sockopt;
 use std::{
     convert::Infallible,
     io,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -81,21 +82,20 @@ pub(crate) struct Bounds {
 pub(crate) fn listen(door: Arc<Door>, listener: TcpListener, bounds: Bounds) -> Running {
     let Bounds { connections_max, idle_timeout } = bounds;
     let places = Arc::new(Semaphore::new(connections_max));
-    let phase = door.phase.clone();
     let router = super::routes::router(Arc::clone(&door));
-    let service = Service { router, door, is_reserve: false };
-    let accepting = accept(listener, service, phase, Arc::clone(&places), idle_timeout);
+    let accepting = accept(listener, router, door, Arc::clone(&places), idle_timeout);
     let accepting = tokio::spawn(accepting);
     Running { accepting, places, connections_max }
 }
 
 async fn accept(
     listener: TcpListener,
-    service: Service,
-    mut phase: watch::Receiver<Phase>,
+    router: Router,
+    door: Arc<Door>,
     places: Arc<Semaphore>,
     idle_timeout: Duration,
 ) {
+    let mut phase = door.phase.clone();
     let http = http(idle_timeout);
     let mut brief = self::http(RESERVE_HEAD_TIMEOUT);
     brief.keep_alive(false);
@@ -107,26 +107,27 @@ async fn accept(
             _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, from) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "no connection could be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let (http, service, place) = match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => (http.clone(), service.clone(), place),
+        let (http, is_reserve, place) = match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => (http.clone(), false, place),
             Err(_) => match Arc::clone(&reserve).try_acquire_owned() {
-                Ok(place) => (brief.clone(), service.reserve(), place),
+                Ok(place) => (brief.clone(), true, place),
                 Err(_) => {
-                    service.door.metrics.door.turned_away();
+                    door.metrics.door.turned_away();
                     // If the system takes it at once: nobody waits here for a client.
                     let _best_effort = stream.try_write(&full_house);
                     continue;
                 }
             },
         };
+        let service = Service { router: router.clone(), door: Arc::clone(&door), from, is_reserve };
         tokio::spawn(serve(http, stream, service, phase.clone(), place));
     }
 }
@@ -211,14 +212,9 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
 struct Service {
     router: Router,
     door: Arc<Door>,
+    from: SocketAddr,
     /// Only for other nodes and probes.
     is_reserve: bool,
-}
-
-impl Service {
-    fn reserve(&self) -> Self {
-        Self { is_reserve: true, ..self.clone() }
-    }
 }
 
 type Answer = Response<axum::body::Body>;
@@ -232,7 +228,7 @@ impl hyper::service::Service<Request<Incoming>> for Service {
         if let Some(links) = &self.door.reach.links
             && request.uri().path() == LINK_PATH
         {
-            return Either::Right(ready(Ok(links.take(request))));
+            return Either::Right(ready(Ok(links.take(request, self.from))));
         }
         if self.is_reserve && !PROBES.contains(&request.uri().path()) {
             self.door.metrics.door.turned_away();

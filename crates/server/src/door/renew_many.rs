@@ -20,7 +20,7 @@ use crate::{
 use axum::extract::State;
 use sereno_api::{RenewManyRequest, RenewResult, RenewedMany};
 use sereno_core::{
-    command::{LeaseRef, Operation, RenewMany},
+    command::{Family, LeaseRef, Operation, RenewMany},
     limits, names,
     outcome::{self, Detail, Done, Refusal},
 };
@@ -64,7 +64,7 @@ pub(super) async fn renew_many(
     door.metrics.calls.answered(kind, Mode::Now, code, timeout.elapsed());
     let renewed = result?;
     for code in renewed.results.iter().filter_map(|result| result.code) {
-        door.metrics.calls.renewal_refused(code.as_str());
+        door.metrics.calls.renewal_refused(Family::Lock, code.as_str());
     }
     Ok(ok(renewed))
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     metrics::{Kind, Mode},
-    time, wire,
+    wire,
 };
 use axum::extract::State;
 use sereno_api::{
@@ -27,6 +27,7 @@ use sereno_core::{
     names::NamespaceName,
     outcome::{self, Done},
 };
+use sereno_schedule::instant;
 use std::sync::Arc;
 
 fn lease_of(job: &str, lease_id: &str) -> Result<LeaseRef, Refused> {
@@ -82,7 +83,7 @@ fn claimed(
     RunClaimed {
         state: ClaimedState::Claimed,
         job,
-        slot: time::rfc3339(run.slot.0),
+        slot: instant::format(run.slot.0),
         attempt: run.attempt,
         fence_key: fence_key_of(namespace, Family::Job, name.as_str()),
         lease_id: wire::hex(&grant.lease_id.0),
@@ -158,7 +159,7 @@ pub(super) async fn finish(
     let Done::RunFinished(finished) = decided.done else { mismatch(kind) };
     Ok(ok(RunFinished {
         job: request.job,
-        slot: time::rfc3339(finished.slot.0),
+        slot: instant::format(finished.slot.0),
         attempt: finished.attempt,
         state: wire::run_state(finished.state),
         replayed: decided.replayed.is_some(),

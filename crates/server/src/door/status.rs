@@ -7,10 +7,11 @@ use super::{
     problem::Refused,
     query::Params,
 };
+use crate::cluster::Seen;
 use axum::extract::State;
 use hyper::Uri;
 use sereno_api::{Etcd, EtcdMember, Leader, Peer, Role, Status};
-use sereno_log::etcd::{EtcdStatus, MemberStatus};
+use sereno_log::etcd::MemberStatus;
 use sereno_node::handle;
 use std::sync::Arc;
 
@@ -63,8 +64,9 @@ pub(super) async fn get_status(
         leader_heard_ms: status.leader_heard_ms,
         behind_ms: status.behind_ms,
         silent_ms: status.silent_ms,
+        twin: status.twin,
         peers: status.peers.into_iter().map(peer).collect(),
-        etcd: door.reach.storage.etcd().map(|etcd| etcd_view(&etcd, door.reach.storage.percent())),
+        etcd: door.reach.storage.etcd().as_ref().map(etcd_view),
     }))
 }
 
@@ -77,10 +79,12 @@ fn peer(peer: handle::Peer) -> Peer {
         position: peer.position.0,
         leader_heard_ms: peer.leader_heard_ms,
         silent_ms: peer.silent_ms,
+        gone: peer.gone,
+        twin: peer.twin,
     }
 }
 
-fn etcd_view(status: &EtcdStatus, quota_percent: u64) -> Etcd {
+fn etcd_view(Seen { status, room }: &Seen) -> Etcd {
     let member = |member: &MemberStatus| {
         let address = member.address.clone();
         match &member.health {
@@ -103,8 +107,8 @@ fn etcd_view(status: &EtcdStatus, quota_percent: u64) -> Etcd {
         }
     };
     Etcd {
-        quota_percent,
-        no_space: status.no_space(),
+        quota_percent: room.percent,
+        no_space: room.no_space,
         compaction_error: status.compaction_error.clone(),
         members: status.members.iter().map(member).collect(),
     }

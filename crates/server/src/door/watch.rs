@@ -24,6 +24,7 @@ use sereno_core::{
     names::NamespaceName,
 };
 use sereno_node::events::{Cursor, EventBatch, Resync};
+use sereno_schedule::instant;
 use std::{convert::Infallible, io::Write as _, sync::Arc, time::Duration};
 use tokio::sync::watch as signal;
 
@@ -309,18 +310,18 @@ fn to_event(batch: &EventBatch, event: &Event) -> WatchEvent {
             WatchEvent { reason: Some(reason.to_string()), ..base }
         }
         EventKind::RunAsked { slot, reason } => WatchEvent {
-            slot: Some(time::rfc3339(slot.0)),
+            slot: Some(instant::format(slot.0)),
             reason: Some(reason.to_string()),
             ..base
         },
         EventKind::RunClaimed { slot, attempt, token } => WatchEvent {
-            slot: Some(time::rfc3339(slot.0)),
+            slot: Some(instant::format(slot.0)),
             attempt: Some(*attempt),
             fencing_token: Some(token.0),
             ..base
         },
         EventKind::RunChanged { slot, attempt, state, reason } => WatchEvent {
-            slot: Some(time::rfc3339(slot.0)),
+            slot: Some(instant::format(slot.0)),
             attempt: Some(*attempt),
             state: Some(wire::run_state(*state)),
             reason: reason.as_ref().map(ToString::to_string),

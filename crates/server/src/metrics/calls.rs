@@ -6,6 +6,7 @@ use prometheus_client::{
     registry::Registry,
 };
 use sereno_api::ErrorCode;
+use sereno_core::command::Family as CoreFamily;
 use std::time::Duration;
 
 /// The code of a call that was done.
@@ -79,6 +80,17 @@ impl Kind {
                     | Self::ChangeJob
                     | Self::ReportGuard
             )
+    }
+
+    /// Whose lease it renews, where it is about a single one.
+    fn renews(self) -> Option<CoreFamily> {
+        match self {
+            Self::Renew => Some(CoreFamily::Lock),
+            Self::RenewTerm => Some(CoreFamily::Election),
+            Self::RenewHold => Some(CoreFamily::Hold),
+            Self::RenewRun => Some(CoreFamily::Job),
+            _ => None,
+        }
     }
 
     const ALL: [Self; 27] = [
@@ -166,7 +178,7 @@ pub(crate) struct CallMetrics {
     answers: Family<Labels, Counter>,
     /// The frequent ones, looked up once.
     frequent: Vec<Frequent>,
-    renewals_refused: Family<[(&'static str, &'static str); 1], Counter>,
+    renewals_refused: Family<Labels, Counter>,
 }
 
 /// Of one kind of call.
@@ -201,8 +213,11 @@ impl CallMetrics {
                 );
             }
         }
-        for code in [ErrorCode::LeaseEnded, ErrorCode::NotHolder, ErrorCode::MaxHoldReached] {
-            drop(metrics.renewals_refused.get_or_create(&[("code", code.as_str())]));
+        for family in Kind::ALL.into_iter().filter_map(Kind::renews) {
+            for code in [ErrorCode::LeaseEnded, ErrorCode::NotHolder, ErrorCode::MaxHoldReached] {
+                let labels = [("family", family.as_str()), ("code", code.as_str())];
+                drop(metrics.renewals_refused.get_or_create(&labels));
+            }
         }
         registry.register(
             "requests",
@@ -216,7 +231,7 @@ impl CallMetrics {
         );
         registry.register(
             "renewals_refused",
-            "Renewals of single leases that were refused",
+            "Renewals of leases that were refused, by family",
             metrics.renewals_refused.clone(),
         );
         metrics
@@ -235,8 +250,8 @@ impl CallMetrics {
             Mode::Wait => &frequent.wait,
         };
         seconds.observe(took.as_secs_f64());
-        if matches!(kind, Kind::Renew | Kind::RenewTerm | Kind::RenewRun) && code != OK {
-            self.renewal_refused(code);
+        if let Some(family) = kind.renews().filter(|_| code != OK) {
+            self.renewal_refused(family, code);
         }
     }
 
@@ -245,8 +260,9 @@ impl CallMetrics {
         self.answers.get_or_create(&[("operation", kind.as_str()), ("code", code.as_str())]).inc();
     }
 
-    /// One lease of a renew-many was refused.
-    pub(crate) fn renewal_refused(&self, code: &'static str) {
-        self.renewals_refused.get_or_create(&[("code", code)]).inc();
+    /// A renewal was refused, or that of one lease of a renew-many.
+    pub(crate) fn renewal_refused(&self, family: CoreFamily, code: &'static str) {
+        let labels = [("family", family.as_str()), ("code", code)];
+        self.renewals_refused.get_or_create(&labels).inc();
     }
 }

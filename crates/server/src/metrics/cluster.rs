@@ -1,14 +1,16 @@
 //! What matters where several nodes share a log in etcd: links, followers, and the etcd itself.
 
 use super::scrape::{gauge, seconds};
+use crate::cluster::{Room, Seen};
 use prometheus_client::registry::Registry;
 use sereno_log::etcd::EtcdStatus;
 use sereno_node::handle::{Role, Status};
 
 /// On one machine there are no others and no etcd: zeros, so that an alert finds its series everywhere.
-pub(super) fn encode(registry: &mut Registry, status: &Status, etcd: Option<(&EtcdStatus, u64)>) {
-    let none = EtcdStatus { members: Vec::new(), compaction_error: None };
-    let (etcd, quota_percent) = etcd.unwrap_or((&none, 0));
+pub(super) fn encode(registry: &mut Registry, status: &Status, etcd: Option<&Seen>) {
+    let status_of_none = EtcdStatus { members: Vec::new(), compaction_error: None };
+    let none = Seen { status: status_of_none, room: Room::default() };
+    let Seen { status: etcd, room } = etcd.unwrap_or(&none);
     let yes = |is: bool| f64::from(u8::from(is));
     let leads = matches!(status.role, Role::Leader { .. });
     for (name, help, value) in [
@@ -38,18 +40,14 @@ pub(super) fn encode(registry: &mut Registry, status: &Status, etcd: Option<(&Et
             "Members of etcd that answer and report no error",
             etcd.healthy() as f64,
         ),
-        ("etcd_db_bytes", "Bytes of the largest member's database file", etcd.db_bytes() as f64),
-        ("etcd_db_used_bytes", "Bytes in use in the fullest member", etcd.db_used_bytes() as f64),
+        ("etcd_db_bytes", "Bytes of the largest member's database file", room.db_bytes as f64),
+        ("etcd_db_used_bytes", "Bytes in use in the fullest member", room.db_used_bytes as f64),
         (
             "etcd_quota_ratio",
             "How much of etcd's quota is used: above 0.8 nothing new is granted",
-            quota_percent as f64 / 100.0,
+            room.percent as f64 / 100.0,
         ),
-        (
-            "etcd_no_space",
-            "1: etcd takes no writes until somebody makes room",
-            yes(etcd.no_space()),
-        ),
+        ("etcd_no_space", "1: etcd takes no writes until somebody makes room", yes(room.no_space)),
         (
             "etcd_compaction_failed",
             "1: etcd's history could not be compacted the last time",

@@ -10,6 +10,8 @@ pub(crate) struct DoorMetrics {
     connections: Gauge,
     watchers: Gauge,
     turned_away: Counter,
+    links: Gauge,
+    links_refused: Counter,
 }
 
 /// Counts something as long as it lives.
@@ -31,6 +33,12 @@ impl DoorMetrics {
             "Connections refused because there were too many",
             metrics.turned_away.clone(),
         );
+        registry.register("links", "Links of other nodes to this one", metrics.links.clone());
+        registry.register(
+            "links_refused",
+            "Connections that wanted to be links and did not prove that they come from a node of this service",
+            metrics.links_refused.clone(),
+        );
         metrics
     }
 
@@ -42,6 +50,15 @@ impl DoorMetrics {
     pub(crate) fn watcher(&self) -> Counted {
         self.watchers.inc();
         Counted(self.watchers.clone())
+    }
+
+    pub(crate) fn link(&self) -> Counted {
+        self.links.inc();
+        Counted(self.links.clone())
+    }
+
+    pub(crate) fn link_refused(&self) {
+        self.links_refused.inc();
     }
 
     pub(crate) fn turned_away(&self) {

@@ -1,6 +1,9 @@
 //! What the log says happened: grants, endings, waits, by namespace and family.
 
-use super::{NAMESPACES_SHOWN, OTHERS, long_seconds};
+use super::{
+    NAMESPACES_SHOWN, OTHERS, long_seconds,
+    vacancies::{Vacancies, Vacant},
+};
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::Registry,
@@ -9,7 +12,7 @@ use sereno_core::{
     command::Family as CoreFamily,
     event::{Event, EventKind},
     ids::{ClusterTime, Position},
-    names::{NamespaceName, ResourceName},
+    names::NamespaceName,
     outcome::{End, RunState},
 };
 use sereno_node::events::{EventBatch, Sink};
@@ -44,10 +47,6 @@ struct Families {
     fence_refusals: Family<TwoLabels, Counter>,
     vacant_seconds: Histogram,
 }
-
-/// Elections that had a leader and have none, with since when. Bounded: beyond it a vacancy is not measured.
-type Vacancies = BTreeMap<(NamespaceName, ResourceName), ClusterTime>;
-const VACANCIES_MAX: usize = 10_000;
 
 /// The counters of one family in one namespace, looked up once.
 struct Namespace {
@@ -180,16 +179,20 @@ impl EventMetrics {
         let mut vacancies = self.vacancies.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (namespace.clone(), election.clone());
         match event.kind {
-            EventKind::Ended { .. } if vacancies.len() < VACANCIES_MAX => {
-                vacancies.insert(key, time);
-            }
+            EventKind::Ended { .. } => vacancies.begin(key, time),
             EventKind::Granted { .. } => {
-                if let Some(since) = vacancies.remove(&key) {
+                let since = vacancies.end(&key).filter(|_| self.live.load(Ordering::Relaxed));
+                if let Some(since) = since {
                     self.families.vacant_seconds.observe(seconds(since.until(time)));
                 }
             }
             _ => {}
         }
+    }
+
+    /// The elections that were led and are not.
+    pub(super) fn vacant(&self, now: ClusterTime) -> Vacant {
+        self.vacancies.lock().unwrap_or_else(PoisonError::into_inner).now(now)
     }
 
     fn count(&self, event: &Event) {
@@ -287,10 +290,12 @@ fn seconds(ms: u64) -> f64 {
 #[async_trait::async_trait]
 impl Sink for EventMetrics {
     fn applied(&self, batch: &Arc<EventBatch>) {
-        if self.live.load(Ordering::Relaxed) {
-            for event in &batch.events {
+        let is_live = self.live.load(Ordering::Relaxed);
+        for event in &batch.events {
+            // Who was without a leader before this process began is so still.
+            self.note_vacancy(event, batch.time);
+            if is_live {
                 self.count(event);
-                self.note_vacancy(event, batch.time);
             }
         }
     }

@@ -11,6 +11,7 @@ mod events;
 mod hot;
 mod node;
 mod scrape;
+mod vacancies;
 
 pub(crate) use calls::{CallMetrics, Kind, Mode, OK, WAITING};
 pub(crate) use door::{Counted, DoorMetrics};
@@ -52,7 +53,8 @@ impl Metrics {
 
     /// The whole text, with what is now.
     pub(crate) fn encode(&self, present: &Present) -> Result<String, std::fmt::Error> {
-        scrape::encode(&self.registry, present, &self.hot.top())
+        let vacant = self.events.vacant(present.status.time);
+        scrape::encode(&self.registry, present, vacant, &self.hot.top())
     }
 }
 

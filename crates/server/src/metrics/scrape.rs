@@ -1,6 +1,7 @@
 //! What is, at the moment somebody asks: read from the state and the node's status, never kept.
 
-use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot};
+use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot, vacancies::Vacant};
+use crate::cluster::Seen;
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
     metrics::{family::Family, gauge::Gauge},
@@ -12,7 +13,6 @@ use sereno_core::{
     names::NamespaceName,
     query::{ListLocks, NamespaceView},
 };
-use sereno_log::etcd::EtcdStatus;
 use sereno_node::handle::{Role, Status};
 use std::{sync::atomic::AtomicU64, time::Duration};
 
@@ -93,20 +93,21 @@ pub(crate) struct Present {
     pub(crate) log_bytes: Option<u64>,
     pub(crate) namespaces: Vec<Sample>,
     pub(crate) audit_queue: Option<u64>,
-    /// What the log's etcd said last, and how much of its quota is used in percent.
-    pub(crate) etcd: Option<(EtcdStatus, u64)>,
+    /// What is known of the log's etcd.
+    pub(crate) etcd: Option<Seen>,
 }
 
 pub(super) fn encode(
     counted: &Registry,
     present: &Present,
+    vacant: Vacant,
     hot: &[Hot],
 ) -> Result<String, std::fmt::Error> {
     let mut now = Registry::with_prefix("sereno");
     node(&mut now, present);
-    let etcd = present.etcd.as_ref().map(|(status, percent)| (status, *percent));
-    super::cluster::encode(&mut now, &present.status, etcd);
+    super::cluster::encode(&mut now, &present.status, present.etcd.as_ref());
     namespaces(&mut now, &present.namespaces);
+    elections(&mut now, vacant);
     hot_resources(&mut now, hot);
     let mut text = String::with_capacity(32 << 10);
     encode_registry(&mut text, counted)?;
@@ -208,6 +209,13 @@ fn namespaces(registry: &mut Registry, samples: &[Sample]) {
         }
         registry.register(name, help, family);
     }
+}
+
+fn elections(registry: &mut Registry, vacant: Vacant) {
+    let help = "Elections that were led within a day and have no leader now";
+    gauge(registry, "elections_vacant", help, vacant.count as f64);
+    let help = "For how long the first of them has had none";
+    gauge(registry, "elections_vacant_oldest_seconds", help, seconds(vacant.oldest_ms));
 }
 
 fn hot_resources(registry: &mut Registry, hot: &[Hot]) {

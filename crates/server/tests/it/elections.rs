@@ -156,3 +156,136 @@ async fn an_observer_is_told_of_every_leader_and_of_none() {
     bench.get(&path).await.problem(ErrorCode::Resync);
     bench.stop().await;
 }
+
+/// The records of an observation.
+struct Records(Stream);
+
+impl Records {
+    async fn open(bench: &Bench, from: Option<&str>) -> Self {
+        let from = from.map(|cursor| format!("&from={cursor}")).unwrap_or_default();
+        let path = format!("/v1/elections/a/b?observe=true{from}");
+        Self(Stream::open_path(bench, &path).await)
+    }
+
+    async fn next(&mut self) -> (Election, String) {
+        let frame = self.0.next().await.unwrap();
+        assert_eq!(frame.event, "leader");
+        (serde_json::from_str(&frame.data).unwrap(), frame.id.unwrap())
+    }
+
+    /// Who leads, and whether something is missing before it.
+    async fn leader(&mut self) -> (Option<String>, bool) {
+        let (record, _) = self.next().await;
+        (record.leader.map(|leader| leader.candidate), record.missed)
+    }
+}
+
+async fn resign(bench: &Bench, elected: &Elected) {
+    bench.post("/v1/elections/resign", by(elected)).await.ok::<Released>();
+}
+
+fn led_by(candidate: &str) -> Option<String> {
+    Some(candidate.to_owned())
+}
+
+/// a leads, nobody, b, nobody, and a again.
+#[tokio::test]
+async fn a_resumed_observer_is_told_of_each_loss_and_that_a_leader_is_missing() {
+    let bench = Bench::memory().await;
+    let first = lead(&bench, "a").await;
+    let (record, cursor) = Records::open(&bench, None).await.next().await;
+    assert_eq!(record.leader.unwrap().term, first.term);
+    resign(&bench, &first).await;
+    let second = lead(&bench, "b").await;
+    resign(&bench, &second).await;
+    let third = lead(&bench, "a").await;
+
+    let mut resumed = Records::open(&bench, Some(&cursor)).await;
+    assert_eq!(resumed.leader().await, (None, false), "a is gone");
+    let (vacant, between) = resumed.next().await;
+    assert_eq!(vacant.state, ElectionState::Vacant, "b is gone");
+    assert!(vacant.missed, "that b led was not told");
+    let (last, now) = resumed.next().await;
+    assert_eq!((last.leader.unwrap().term, last.missed), (third.term, false));
+
+    // Each of them can be resumed from.
+    let mut from_between = Records::open(&bench, Some(&between)).await;
+    assert_eq!(from_between.leader().await, (led_by("a"), false));
+    // Where nothing has changed the record is told all the same: whoever comes back knows that it holds.
+    let mut from_now = Records::open(&bench, Some(&now)).await;
+    assert_eq!(from_now.leader().await, (led_by("a"), false));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_hand_over_is_one_change_and_a_folded_value_is_said_to_be_missing() {
+    let bench = Bench::memory().await;
+    let first = lead(&bench, "a").await;
+    let (_, cursor) = Records::open(&bench, None).await.next().await;
+    let body = campaign("b", json!({"waitTimeout": "1m"}));
+    let short = bench.http.post(format!("{}/v1/elections/campaign", bench.url));
+    let short = short.header("Sereno-Timeout", "50ms").json(&body);
+    bench.send(short).await.ok::<CampaignWaiting>();
+    resign(&bench, &first).await;
+    let mut resumed = Records::open(&bench, Some(&cursor)).await;
+    assert_eq!(resumed.leader().await, (led_by("b"), false), "somebody leads throughout");
+
+    let second: Elected = bench.post("/v1/elections/campaign", body).await.ok();
+    for value in ["x", "y"] {
+        let proclaim = and(by(&second), with_id(json!({"value": value})));
+        bench.post("/v1/elections/proclaim", proclaim).await.ok::<Proclaimed>();
+    }
+    let mut resumed = Records::open(&bench, Some(&cursor)).await;
+    let (record, _) = resumed.next().await;
+    assert_eq!((record.leader.unwrap().value.as_str(), record.missed), ("y", true));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_live_observer_misses_no_loss_and_no_change_silently() {
+    let bench = Bench::memory().await;
+    let mut records = Records::open(&bench, None).await;
+    assert_eq!(records.leader().await, (None, false));
+    // Read one by one nothing is folded.
+    for candidate in ["a", "b", "a"] {
+        let elected = lead(&bench, candidate).await;
+        assert_eq!(records.leader().await, (led_by(candidate), false));
+        resign(&bench, &elected).await;
+        assert_eq!(records.leader().await, (None, false));
+    }
+    // Faster than it is read each vacancy is told still.
+    const TERMS: usize = 30;
+    for _ in 0..TERMS {
+        let elected = lead(&bench, "a").await;
+        resign(&bench, &elected).await;
+    }
+    let (mut losses, mut told) = (0, false);
+    while losses < TERMS {
+        match records.leader().await {
+            (Some(_), missed) => {
+                assert!(!missed && !told, "between two leaders nobody led");
+                told = true;
+            }
+            (None, missed) => {
+                assert_eq!(missed, !told, "what was not told is said to be missing");
+                (losses, told) = (losses + 1, false);
+            }
+        }
+    }
+    // Many values at once: each gap of versions is said.
+    let elected = lead(&bench, "a").await;
+    assert_eq!(records.leader().await, (led_by("a"), false));
+    let proclaims = (0..200).map(|n| {
+        let proclaim = and(by(&elected), with_id(json!({"value": n.to_string()})));
+        bench.post("/v1/elections/proclaim", proclaim)
+    });
+    futures_util::future::join_all(proclaims).await;
+    let mut version = elected.version;
+    while version < elected.version + 200 {
+        let (record, _) = records.next().await;
+        let next = record.leader.unwrap().version;
+        assert_eq!(record.missed, next > version + 1, "from version {version} to {next}");
+        version = next;
+    }
+    bench.stop().await;
+}

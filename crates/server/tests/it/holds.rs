@@ -73,13 +73,22 @@ async fn a_cart_is_held_as_a_whole_and_exchanged() {
     assert_eq!(cart.holds.len(), 2);
     let replaces = json!({"replaces": [{"resource": "a", "fence": cart.holds[0].fence}]});
     bench.post("/v1/holds/hold-all", all(json!(["d"]), replaces)).await.ok::<HeldAll>();
+    // A catalogue page is about its own items only: "d" begins otherwise, "shelf" sorts next to it.
+    for resource in ["shoe/41", "shoe/42", "shelf/1", "shoes"] {
+        bench.post("/v1/holds/hold", hold(resource, "carla")).await.ok::<Held>();
+    }
+    let page: HoldPage = bench.get("/v1/holds?prefix=shoe/&consistency=stale").await.ok();
+    let names: Vec<_> = page.holds.iter().map(|row| row.resource.as_str()).collect();
+    assert_eq!((names, page.next_cursor), (vec!["shoe/41", "shoe/42"], None));
     let page: HoldPage = bench.get("/v1/holds?owner=anna&consistency=stale").await.ok();
     let names: Vec<_> = page.holds.iter().map(|row| row.resource.as_str()).collect();
     assert_eq!(names, ["c", "d"]);
+    let page: HoldPage = bench.get("/v1/holds?prefix=shoe/&owner=anna").await.ok();
+    assert!(page.holds.is_empty());
     let first: HoldPage = bench.get("/v1/holds?limit=2").await.ok();
     assert_eq!(first.next_cursor.as_deref(), Some("c"));
     let rest: HoldPage = bench.get("/v1/holds?limit=2&cursor=c").await.ok();
-    assert_eq!((rest.holds.len(), rest.next_cursor), (1, None));
+    assert_eq!((rest.holds.len(), rest.next_cursor.as_deref()), (2, Some("shelf/1")));
 
     let fence = rest.holds[0].holder.fence;
     let force = with_id(json!({"resource": "d", "fence": fence, "reason": "recalled"}));

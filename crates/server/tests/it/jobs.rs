@@ -6,6 +6,8 @@ use sereno_api::{
     Abandoned, AbandonedWas, ErrorCode, ForceReleased, Job, JobChanged, JobPage, JobPut, Reason,
     Renewed, RunClaimed, RunFinished, RunState,
 };
+use sereno_schedule::instant;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const SLOT: &str = "2026-01-01T02:00:00Z";
 
@@ -74,6 +76,24 @@ async fn a_run_from_its_slot_to_its_end() {
         assert_eq!(page.jobs[0].last.as_ref().unwrap().slot, slot);
         bench.stop().await;
     }
+}
+
+/// The text is part of the interface: replicas hand it to their commands, whose business keys it becomes.
+#[tokio::test]
+async fn a_slot_is_written_the_same_everywhere_and_without_needless_milliseconds() {
+    let bench = Bench::memory().await;
+    put(&bench, json!({"schedule": "* * * * * *"})).await;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let slot = instant::format((now + 2) * 1_000);
+    assert_eq!(slot.len(), "2026-03-29T01:00:00Z".len(), "{slot}");
+    let run: RunClaimed = bench.post("/v1/jobs/claim-run", claim(&slot, 1)).await.ok();
+    assert_eq!(run.slot, slot);
+    let done = of(&run, with_id(json!({"result": "succeeded"})));
+    let done: RunFinished = bench.post("/v1/jobs/finish-run", done).await.ok();
+    assert_eq!(done.slot, slot);
+    let job: Job = bench.get("/v1/jobs/a/b").await.ok();
+    assert_eq!((&job.runs[0].slot, &job.watermark), (&slot, &slot));
+    bench.stop().await;
 }
 
 #[tokio::test]

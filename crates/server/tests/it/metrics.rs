@@ -1,8 +1,11 @@
 //! `/metrics`, `/livez`, `/readyz`, `/v1/status`.
 
-use crate::harness::{Bench, Engine};
+use crate::{
+    harness::{Bench, Engine, with_id},
+    watch::Stream,
+};
 use serde_json::json;
-use sereno_api::{ErrorCode, Granted, Released, Role, Status};
+use sereno_api::{Elected, Election, ElectionState, ErrorCode, Granted, Released, Role, Status};
 
 async fn text(bench: &Bench) -> String {
     bench.get("/metrics").await.body.as_str().unwrap().to_owned()
@@ -35,7 +38,7 @@ async fn what_happened_and_what_is_can_be_read() {
         "sereno_requests_total{operation=\"acquire\",code=\"INVALID_ARGUMENT\"} 1",
         "sereno_request_seconds_count{operation=\"acquire\",mode=\"now\"} 3",
         "sereno_request_seconds_count{operation=\"acquire\",mode=\"wait\"} 1",
-        "sereno_renewals_refused_total{code=\"NOT_HOLDER\"} 2",
+        "sereno_renewals_refused_total{family=\"lock\",code=\"NOT_HOLDER\"} 2",
         "sereno_grants_total{namespace=\"default\",family=\"lock\",waited=\"false\"} 1",
         "sereno_ends_total{namespace=\"default\",family=\"lock\",end=\"released\"} 1",
         "sereno_wait_seconds_count{namespace=\"default\",family=\"lock\",result=\"ended\"} 1",
@@ -59,6 +62,52 @@ async fn what_happened_and_what_is_can_be_read() {
     }
     assert!(!text.contains("fencing_unproven{namespace=\"default\"}"));
     assert!(text.ends_with("# EOF\n"));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_lost_leader_shows_until_the_next_one_leads() {
+    let bench = Bench::memory().await;
+    let campaign = |candidate: &str| {
+        let body = json!({"election": "e", "candidate": candidate, "leaseTtl": "1s"});
+        bench.post("/v1/elections/campaign", with_id(body))
+    };
+    let has = async |lines: &[&str]| {
+        let text = text(&bench).await;
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is missing in:\n{text}");
+        }
+    };
+    has(&["sereno_elections_vacant 0.0", "sereno_election_vacant_seconds_count 0"]).await;
+    let mut stream = Stream::open_path(&bench, "/v1/elections/e?observe=true").await;
+    let mut state = async || {
+        let election: Election = serde_json::from_str(&stream.next().await.unwrap().data).unwrap();
+        election.state
+    };
+    assert_eq!(state().await, ElectionState::Vacant);
+    let first: Elected = campaign("n1").await.ok();
+    assert_eq!(state().await, ElectionState::Leading);
+    assert_eq!(state().await, ElectionState::Vacant, "the term expires");
+    let late = json!({"election": "e", "leaseId": first.lease_id});
+    bench.post("/v1/elections/renew", late).await.problem(ErrorCode::LeaseEnded);
+    has(&[
+        "sereno_grants_total{namespace=\"default\",family=\"election\",waited=\"false\"} 1",
+        "sereno_ends_total{namespace=\"default\",family=\"election\",end=\"expired\"} 1",
+        "sereno_hold_seconds_count{namespace=\"default\",family=\"election\"} 1",
+        "sereno_renewals_refused_total{family=\"election\",code=\"LEASE_ENDED\"} 1",
+        "sereno_renewals_refused_total{family=\"lock\",code=\"LEASE_ENDED\"} 0",
+        "sereno_elections_vacant 1.0",
+        "sereno_election_vacant_seconds_count 0",
+    ])
+    .await;
+    campaign("n2").await.ok::<Elected>();
+    has(&[
+        "sereno_elections_vacant 0.0",
+        "sereno_elections_vacant_oldest_seconds 0.0",
+        "sereno_election_vacant_seconds_count 1",
+        "sereno_runs_total{namespace=\"default\",state=\"lost\"} 0",
+    ])
+    .await;
     bench.stop().await;
 }
 

@@ -100,9 +100,49 @@ impl World {
                  (SELECT sum(amount) FROM settlements s WHERE s.account = a.account)"
         );
         assert_eq!(number(&wrong).await, 0, "the money says the same as the notes");
-        let late = "SELECT count(*) FROM (SELECT token < lag(token) OVER (ORDER BY nr) AS late FROM settlements) t
-                    WHERE late";
-        assert_eq!(number(late).await, 0, "nobody wrote after somebody with a higher token");
+        for table in ["settlements", "begun"] {
+            let late = format!(
+                "SELECT count(*) FROM (SELECT token < lag(token) OVER (ORDER BY nr) AS late FROM {table}) t
+                 WHERE late"
+            );
+            assert_eq!(
+                number(&late).await,
+                0,
+                "{table}: nobody after somebody with a higher token"
+            );
+        }
+        let unchecked = "SELECT count(*) FROM settlements s WHERE NOT EXISTS
+                             (SELECT FROM begun b WHERE b.slot = s.slot AND b.account = s.account AND b.token = s.token)";
+        assert_eq!(number(unchecked).await, 0, "each attempt has asked before it began an account");
+    }
+}
+
+/// While an attempt is at its first account somebody else takes over: it learns so before the second one.
+pub async fn overtaken_between_two_accounts() {
+    let database = Database::new().await;
+    database.run(sereno_guard::POSTGRES_SQL).await;
+    database.run(SQL).await;
+    database.run("INSERT INTO accounts (account, due) VALUES (1, 100), (2, 100)").await;
+    // The newer token comes right after the first account is written.
+    let overtake = "
+        CREATE FUNCTION overtake() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN UPDATE sereno_fence_tokens SET token = token + 1; RETURN NEW; END';
+        CREATE TRIGGER overtake AFTER INSERT ON settlements FOR EACH ROW EXECUTE FUNCTION overtake()";
+    database.run(overtake).await;
+    let mut settle = program("settle");
+    settle.args(["--database", database.url(), "--work", "1ms"]);
+    settle.args(["--slot", "2026-03-29T01:00:00Z", "--attempt", "1", "--token", "5"]);
+    settle.args(["--fence-key", "default/job/settlement"]);
+    let output = settle.output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    for (sql, expected) in [
+        ("SELECT count(*) FROM settlements WHERE account = 1", 1),
+        ("SELECT count(*) FROM settlements", 1),
+        ("SELECT count(*) FROM begun WHERE account = 1 AND token = 5", 1),
+        ("SELECT count(*) FROM begun", 1),
+        ("SELECT count(*) FROM refusals WHERE token = 5 AND highest = 6", 1),
+    ] {
+        assert_eq!(database.number(sql).await, expected, "{sql}");
     }
 }
 

@@ -1,11 +1,18 @@
 //! Planted wrong histories: each checker is shown to find what it is for, and to let lawful ones pass.
 
+mod elections;
+mod holds;
+mod jobs;
 mod log;
+mod log_families;
 mod planted;
+mod words;
 
 use crate::{
+    check::{intervals, leased, project, requests},
     clock::Micros,
-    history::{Call, Heard, LeaseOf, Op},
+    history::{Call, Family, Heard, History, LeaseOf, Op},
+    truth::Truth,
 };
 use serde_json::json;
 use sereno_api::{
@@ -32,11 +39,27 @@ fn acquire(request: &str) -> Op {
 }
 
 fn lease(request: &str) -> LeaseOf {
-    LeaseOf { resource: "a".into(), lease: request.into(), request: request.into() }
+    lease_in(Family::Lock, request)
+}
+
+fn lease_in(family: Family, request: &str) -> LeaseOf {
+    LeaseOf { family, resource: "a".into(), lease: request.into(), request: request.into() }
 }
 
 fn get() -> Op {
-    Op::Get { resource: "a".into() }
+    look(Family::Lock)
+}
+
+fn look(family: Family) -> Op {
+    Op::Get { family, resource: "a".into() }
+}
+
+fn abandon(family: Family, request: &str) -> Op {
+    Op::Abandon { family, resource: "a".into(), request: request.into() }
+}
+
+fn force(family: Family, token: u64) -> Op {
+    Op::Force { family, resource: "a".into(), token, request: format!("force-{token}") }
 }
 
 fn unknown() -> Heard {
@@ -95,10 +118,35 @@ fn refused(code: ErrorCode, revision: u64) -> Heard {
 }
 
 fn locked(owner: &str, token: u64, revision: u64) -> Heard {
-    let mut problem = problem(ErrorCode::Locked, revision);
+    refused_for(ErrorCode::Locked, owner, token, revision)
+}
+
+/// Refused because of somebody else.
+fn refused_for(code: ErrorCode, owner: &str, token: u64, revision: u64) -> Heard {
+    let mut problem = problem(code, revision);
     let (owner, fencing_token) = (owner.to_owned(), token);
     problem.holder = Some(Holder { owner, fencing_token, held_for_ms: 0, expires_in_ms: 0 });
     Heard::Problem(Box::new(problem))
+}
+
+/// The counterexample for what these calls say of the name `a`, if there is one.
+fn linearized(family: Family, calls: &[Call]) -> Result<(), String> {
+    let mut places = project::by_place(calls);
+    let mut projection = places.remove(&(family, "a")).expect("calls are about it");
+    let operations = projection.operations();
+    assert_eq!(projection.contradictions, Vec::<String>::new());
+    leased::explain(operations).map_err(|example| example.to_string())
+}
+
+/// What those are told who rely on a lease by their own clocks.
+fn relied_on(calls: Vec<Call>) -> Vec<&'static str> {
+    let found = intervals::check(&History { calls, guards: Vec::new() });
+    found.into_iter().map(|it| it.promise).collect()
+}
+
+/// Requests that hold nothing any more, and hold.
+fn dead_requests(calls: &[Call]) -> usize {
+    requests::check(calls, &Truth::default()).len()
 }
 
 /// What a read says: nobody, or owner and token.

@@ -2,20 +2,15 @@
 
 use super::*;
 use crate::{
-    check::{intervals, locks, project, requests, resource},
-    history::{Held, History},
+    check::resource,
+    history::Held,
     resource::{Fate, Resource, Visit, What},
-    truth::Truth,
 };
 use std::collections::BTreeSet;
 
 /// The counterexample for these calls, if there is one.
 fn linearized(calls: &[Call]) -> Result<(), String> {
-    let mut locks = project::by_lock(calls);
-    let mut projection = locks.remove("a").expect("calls are about it");
-    let operations = projection.operations();
-    assert_eq!(projection.contradictions, Vec::<String>::new());
-    locks::explain(operations).map_err(|example| example.to_string())
+    super::linearized(Family::Lock, calls)
 }
 
 /// One after the other, as it should be.
@@ -121,12 +116,7 @@ fn wrong_histories_have_none() {
             "an abandoned grant goes on",
             vec![
                 first(),
-                call(
-                    10,
-                    15,
-                    Op::Abandon { resource: "a".into(), request: "first".into() },
-                    abandoned(AbandonedWas::Granted, 2),
-                ),
+                call(10, 15, abandon(Family::Lock, "first"), abandoned(AbandonedWas::Granted, 2)),
                 call(20, 25, get(), read(Some(("first", 1)), 2)),
             ],
         ),
@@ -192,8 +182,8 @@ fn one_request_has_one_token() {
         call(0, 5, acquire("first"), granted(1, 1)),
         call(10, 15, acquire("first"), granted(2, 2)),
     ];
-    let mut locks = project::by_lock(&calls);
-    let projection = locks.get_mut("a").unwrap();
+    let mut places = project::by_place(&calls);
+    let projection = places.get_mut(&(Family::Lock, "a")).unwrap();
     projection.operations();
     assert_eq!(projection.contradictions.len(), 1);
 }
@@ -220,7 +210,7 @@ fn two_that_rely_on_a_lock_at_the_same_time_are_found() {
     assert_eq!(check(too_late, Vec::new()), Vec::<&str>::new());
     // By guards of the SDK.
     let held = |token, since, until| Held {
-        resource: "g".into(),
+        place: "lock/g".into(),
         token,
         since: ms(since),
         until: ms(until),
@@ -259,8 +249,7 @@ fn a_wait_that_is_over_and_granted_later_is_found() {
     assert_eq!(check(call(10, 15, acquire("first"), granted(1, 2))), 1);
     assert_eq!(check(call(10, 15, get(), read(Some(("first", 1)), 2))), 1);
     assert_eq!(check(call(10, 15, acquire("second"), locked("first", 1, 2))), 1);
-    let abandon = Op::Abandon { resource: "a".into(), request: "second".into() };
-    let unseen = call(0, 5, abandon, abandoned(AbandonedWas::Unseen, 1));
+    let unseen = call(0, 5, abandon(Family::Lock, "second"), abandoned(AbandonedWas::Unseen, 1));
     let later = call(10, 15, acquire("second"), granted(1, 2));
     assert_eq!(requests::check(&[unseen, later], &Truth::default()).len(), 1);
 }

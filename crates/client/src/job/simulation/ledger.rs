@@ -1,45 +1,57 @@
-//! A run ledger that obeys the rules of the service, as small as can be. All times are milliseconds.
+//! The service, as a replica meets it: the real state machine, which decides every command, and the door's one rule of
+//! its own. All times are milliseconds.
 
 use super::super::ledger::{Ledger, Row};
+use super::world::EPOCH;
 use sereno_api::{Missed, Overlap, RunResult, RunState};
+use sereno_core::{
+    command::{
+        self as core, Abandon, ClaimRun, Family, FinishRun, JobCommand, JobDefinition, LeaseRef,
+        Operation, PauseJob, PutJob, Renew, SlotOfJob,
+    },
+    entry::Body,
+    event::{Event, EventKind},
+    ids::{LeaseId, Slot},
+    limits,
+    names::{
+        Labels, NamespaceName, Owner, Reason, RequestId, ResourceName, ScheduleText, ZoneName,
+    },
+    outcome::{self, Code, Done, End},
+    query::{JobView, RunView},
+    testing::{Scribe, default_namespace, lease_id, resource_name},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rules of the job, and how the ledger stands.
-pub(super) struct Fake {
+/// The real ledger of one job, and what the log has said of its slots.
+pub(super) struct Service {
     pub missed: Missed,
     pub overlap: Overlap,
     pub retries: u32,
-    pub version: u64,
     pub paused: bool,
     pub watermark: u64,
-    /// Those that may still run, and the last [`KEPT`].
+    /// As the state machine tells them after its last entry.
     pub rows: BTreeMap<u64, Entry>,
-    /// Older ones: gone from the ledger, kept for the test.
-    pub past: BTreeMap<u64, Entry>,
+    /// What each slot that was ever claimed or asked for came to, by the log's events.
+    states: BTreeMap<u64, RunState>,
     /// Slots that were accepted as done.
     pub succeeded: BTreeSet<u64>,
-    /// Cluster time: it stands still while the service is down.
-    pub time: u64,
-    tokens: u64,
-    requests: BTreeMap<u64, Asked>,
+    scribe: Scribe,
+    version: u64,
+    /// Up to where the log has come on the wall clock; the rest is in `owed`.
+    wall: u64,
+    /// Time that is not written yet.
+    owed: u64,
+    drawn: u64,
+    /// Of each token, the secret that goes with it.
+    leases: BTreeMap<u64, LeaseId>,
 }
 
-#[derive(Clone, Debug)]
+/// One slot of the ledger.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub state: RunState,
     pub attempt: u32,
     pub token: u64,
-    deadline: u64,
-    failed_at: Option<u64>,
-    /// An operator asked for it: no later slot takes its place.
-    asked: bool,
-}
-
-/// What a request has come to.
-#[derive(Clone, Copy)]
-enum Asked {
-    Granted(Grant),
-    Abandoned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,83 +65,133 @@ pub(super) struct Grant {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    VersionConflict,
-    Paused,
+    /// By the door.
     TooEarly,
-    Finished,
-    Claimed,
-    Ended,
-    Abandoned,
+    /// By the log.
+    Code(Code),
 }
 
-pub(super) const TTL: u64 = 5_000;
-/// How many rows of the past the ledger keeps.
-const KEPT: usize = 100;
+const TTL: u64 = 5_000;
+/// The longest that time goes on without an entry.
+const HEARTBEAT: u64 = 50;
 
 impl Entry {
-    fn new(state: RunState) -> Self {
-        let asked = state == RunState::Asked;
-        Self { state, attempt: 0, token: 0, deadline: 0, failed_at: None, asked }
-    }
-
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, RunState::Asked | RunState::Retry | RunState::Claimed)
     }
 }
 
-impl Fake {
-    pub(super) fn new(missed: Missed, overlap: Overlap, retries: u32, watermark: u64) -> Self {
-        Self {
+fn job() -> ResourceName {
+    resource_name("settlement")
+}
+
+fn reason() -> Reason {
+    Reason::new("the simulation").unwrap()
+}
+
+fn request_id(kind: &str, number: u64) -> RequestId {
+    RequestId::new(&format!("{kind}-{number}")).unwrap()
+}
+
+impl Service {
+    /// A job that was put when the simulation began.
+    pub(super) fn new(missed: Missed, overlap: Overlap, retries: u32) -> Self {
+        let mut service = Self {
             missed,
             overlap,
             retries,
-            version: 1,
             paused: false,
-            watermark,
+            watermark: 0,
             rows: BTreeMap::new(),
-            past: BTreeMap::new(),
+            states: BTreeMap::new(),
             succeeded: BTreeSet::new(),
-            time: 0,
-            tokens: 0,
-            requests: BTreeMap::new(),
-        }
+            scribe: Scribe::new(),
+            version: 0,
+            wall: EPOCH,
+            // The slot at the very beginning was due before the job was put.
+            owed: 1,
+            drawn: 0,
+            leases: BTreeMap::new(),
+        };
+        service.done(Operation::RaiseLevel { level: 3 });
+        service.put();
+        service
     }
 
-    pub(super) fn read(&self) -> Ledger {
-        let row = |(&slot, entry): (&u64, &Entry)| {
-            let expires_in = entry.deadline.saturating_sub(self.time);
-            let Entry { state, attempt, failed_at, asked: is_extra, .. } = *entry;
-            (slot, Row { state, attempt, expires_in, is_extra, failed_at })
-        };
+    fn view(&self) -> JobView {
+        self.scribe.state.job_view(&default_namespace(), &job()).flatten().expect("it was put")
+    }
+
+    /// What a replica reads.
+    pub(super) fn read(&mut self) -> Ledger {
+        self.pass();
+        let view = self.view();
         Ledger {
-            version: self.version,
-            paused: self.paused,
+            version: view.version,
+            paused: view.paused,
             missed: self.missed,
             overlap: self.overlap,
-            watermark: self.watermark,
-            rows: self.rows.iter().map(row).collect(),
+            watermark: view.watermark.0,
+            rows: view.runs.iter().map(|run| (run.slot.0, row(run))).collect(),
         }
     }
 
-    /// Time goes on, and what is due ends.
-    pub(super) fn tick(&mut self, by: u64) {
-        self.time += by;
-        let retries = self.retries;
-        for row in self.rows.values_mut() {
-            if row.state == RunState::Claimed && row.deadline <= self.time {
-                row.state = if row.attempt > retries { RunState::Lost } else { RunState::Retry };
+    /// Time goes on by this, up to now on the wall clock; what is due ends. Cluster time stands still while the service
+    /// is down: whoever leads after that goes on from its own wall clock.
+    pub(super) fn tick(&mut self, by: u64, wall: u64) {
+        if self.wall + by < wall {
+            self.pass();
+            let applied = self.scribe.lead("next", (wall - by) * 1_000);
+            self.learn(&applied.events);
+        }
+        self.wall = wall;
+        self.owed += by;
+        if self.owed >= HEARTBEAT {
+            self.pass();
+        }
+    }
+
+    /// Writes the time that has passed.
+    fn pass(&mut self) {
+        let owed = std::mem::take(&mut self.owed);
+        if owed > 0 {
+            let applied = self.scribe.write(owed, Body::Batch(Vec::new()));
+            self.learn(&applied.events);
+        }
+    }
+
+    fn decide(&mut self, operation: Operation) -> Result<Done, Code> {
+        let owed = std::mem::take(&mut self.owed);
+        let mut applied = self.scribe.batch(owed, vec![operation]);
+        self.learn(&applied.events);
+        let outcome = applied.outcomes.pop().expect("one outcome for one command");
+        outcome.result.map_err(|refusal| refusal.code)
+    }
+
+    /// Of what nobody may refuse.
+    fn done(&mut self, operation: Operation) -> Done {
+        self.decide(operation).expect("it is done")
+    }
+
+    fn learn(&mut self, events: &[Event]) {
+        if events.is_empty() {
+            return;
+        }
+        for event in events {
+            let (slot, state) = match event.kind {
+                EventKind::RunAsked { slot, .. } => (slot, RunState::Asked),
+                EventKind::RunClaimed { slot, .. } => (slot, RunState::Claimed),
+                EventKind::RunChanged { slot, state, .. } => (slot, run_state(state)),
+                _ => continue,
+            };
+            self.states.insert(slot.0, state);
+            if state == RunState::Succeeded {
+                self.succeeded.insert(slot.0);
             }
         }
-        self.forget();
-    }
-
-    /// What is dropped lies below the watermark.
-    fn forget(&mut self) {
-        let over: Vec<u64> =
-            self.rows.iter().filter(|(_, row)| !row.is_open()).map(|(&slot, _)| slot).collect();
-        for slot in over.iter().rev().skip(KEPT) {
-            self.past.extend(self.rows.remove_entry(slot));
-            self.watermark = self.watermark.max(slot + 1);
+        if let Some(view) = self.scribe.state.job_view(&default_namespace(), &job()).flatten() {
+            (self.paused, self.watermark) = (view.paused, view.watermark.0);
+            self.rows = view.runs.iter().map(|run| (run.slot.0, entry(run))).collect();
         }
     }
 
@@ -143,7 +205,7 @@ impl Fake {
 
     /// What it has come to, if it was ever claimed or asked for.
     pub(super) fn state(&self, slot: u64) -> Option<RunState> {
-        self.rows.get(&slot).or(self.past.get(&slot)).map(|row| row.state)
+        self.states.get(&slot).copied()
     }
 
     pub(super) fn claim(
@@ -153,106 +215,136 @@ impl Fake {
         slot: u64,
         wall: u64,
     ) -> Result<Grant, Refusal> {
-        match self.requests.get(&request) {
-            Some(Asked::Abandoned) => return Err(Refusal::Abandoned),
-            Some(Asked::Granted(grant)) => {
-                let grant = *grant;
-                let live = self.live(grant.token).ok_or(Refusal::Ended)?;
-                let expires_in = self.rows[&live].deadline - self.time;
-                return Ok(Grant { expires_in, ..grant });
-            }
-            None => {}
+        if slot > wall + limits::SLOT_AHEAD_MS_MAX {
+            return Err(Refusal::TooEarly);
         }
-        self.decide(version, slot, wall)?;
-        self.tokens += 1;
-        let entry = self.rows.entry(slot).or_insert(Entry::new(RunState::Claimed));
-        entry.state = RunState::Claimed;
-        entry.attempt += 1;
-        entry.token = self.tokens;
-        entry.deadline = self.time + TTL;
-        entry.failed_at = None;
-        let attempt = entry.attempt;
-        self.leave_out_before(slot);
-        let grant = Grant { slot, attempt, token: self.tokens, expires_in: TTL };
-        self.requests.insert(request, Asked::Granted(grant));
-        Ok(grant)
-    }
-
-    fn decide(&self, version: u64, slot: u64, wall: u64) -> Result<(), Refusal> {
-        let row = self.rows.get(&slot);
-        let busy = |row: &Entry| row.state == RunState::Claimed;
-        let is_busy = match self.overlap {
-            Overlap::Allow => row.is_some_and(busy),
-            _ => self.rows.values().any(busy),
+        self.drawn += 1;
+        let claim = ClaimRun {
+            namespace: default_namespace(),
+            job: job(),
+            job_version: version,
+            slot: Slot(slot),
+            request_id: request_id("claim", request),
+            owner: Owner::new("a replica").unwrap(),
+            lease_id: lease_id(self.drawn),
+            lease_ttl_ms: Some(TTL),
+            labels: Labels::default(),
         };
-        match () {
-            () if version != self.version => Err(Refusal::VersionConflict),
-            () if self.paused => Err(Refusal::Paused),
-            () if slot > wall + 5_000 => Err(Refusal::TooEarly),
-            () if self.is_over(slot) => Err(Refusal::Finished),
-            () if is_busy => Err(Refusal::Claimed),
-            () => Ok(()),
-        }
-    }
-
-    fn leave_out_before(&mut self, slot: u64) {
-        let is_extra = self.rows[&slot].asked;
-        if self.overlap == Overlap::Allow || self.missed == Missed::All || is_extra {
-            return;
-        }
-        self.watermark = self.watermark.max(slot);
-        for (_, row) in self.rows.range_mut(..slot) {
-            if row.state == RunState::Retry && !row.asked {
-                row.state = RunState::Skipped;
+        match self.decide(Operation::Job(JobCommand::ClaimRun(claim))) {
+            Ok(Done::RunClaimed(outcome::RunClaimed { grant, slot, attempt })) => {
+                let token = grant.holdings[0].1.0;
+                self.leases.insert(token, grant.lease_id);
+                Ok(Grant { slot: slot.0, attempt, token, expires_in: grant.expires_in_ms })
             }
+            Ok(other) => panic!("a claim was answered {other:?}"),
+            Err(code) => Err(Refusal::Code(code)),
         }
     }
 
-    /// The slot whose attempt has this token and a valid lease.
-    pub(super) fn live(&self, token: u64) -> Option<u64> {
-        let is_it = |row: &Entry| row.token == token && row.state == RunState::Claimed;
-        self.rows.iter().find(|(_, row)| is_it(row)).map(|(&slot, _)| slot)
+    fn lease(&self, token: u64) -> LeaseRef {
+        LeaseRef { resource: job(), lease_id: self.leases[&token] }
     }
 
     pub(super) fn renew(&mut self, token: u64) -> Result<u64, Refusal> {
-        let slot = self.live(token).ok_or(Refusal::Ended)?;
-        let deadline = self.time + TTL;
-        self.rows.entry(slot).and_modify(|row| row.deadline = deadline);
-        Ok(TTL)
+        let (namespace, lease) = (default_namespace(), self.lease(token));
+        let renew = Renew { namespace, lease, lease_ttl_ms: Some(TTL) };
+        match self.decide(Operation::Job(JobCommand::RenewRun(renew))) {
+            Ok(Done::Renewed(renewed)) => Ok(renewed.expires_in_ms),
+            Ok(other) => panic!("a renewal was answered {other:?}"),
+            Err(code) => Err(Refusal::Code(code)),
+        }
     }
 
-    /// Also after the end of the lease, while no later attempt was claimed.
-    pub(super) fn finish(&mut self, token: u64, result: RunResult, wall: u64) {
-        let retries = self.retries;
-        let Some((&slot, row)) = self.rows.iter_mut().find(|(_, row)| row.token == token) else {
-            return;
+    /// Whatever comes of it: a replica has no use for a refusal here.
+    pub(super) fn finish(&mut self, token: u64, result: RunResult) {
+        let (kind, result) = match result {
+            RunResult::Succeeded => ("succeeded", core::RunResult::Succeeded),
+            _ => ("failed", core::RunResult::Failed),
         };
-        match (row.state, result) {
-            (RunState::Claimed | RunState::Retry | RunState::Lost, RunResult::Succeeded) => {
-                row.state = RunState::Succeeded;
-                self.succeeded.insert(slot);
-            }
-            (RunState::Claimed, _) => {
-                row.failed_at = Some(wall);
-                row.state = if row.attempt > retries { RunState::Failed } else { RunState::Retry };
-            }
-            _ => {}
-        }
+        let (namespace, lease) = (default_namespace(), self.lease(token));
+        let request_id = request_id(kind, token);
+        let finish = FinishRun { namespace, lease, result, request_id };
+        let _ = self.decide(Operation::Job(JobCommand::FinishRun(finish)));
     }
 
     /// A grant that nobody heard of was never run.
     pub(super) fn abandon(&mut self, request: u64) {
-        if let Some(Asked::Granted(grant)) = self.requests.insert(request, Asked::Abandoned)
-            && let Some(slot) = self.live(grant.token)
-            && let Some(row) = self.rows.get_mut(&slot)
-        {
-            row.attempt -= 1;
-            row.token = 0;
-            row.state = RunState::Retry;
+        let (namespace, family) = (default_namespace(), Family::Job);
+        let request_id = request_id("claim", request);
+        self.done(Operation::Abandon(Abandon { namespace, family, request_id }));
+    }
+
+    /// An operator puts the same definition once more: a new version.
+    pub(super) fn put(&mut self) {
+        let definition = JobDefinition {
+            schedule: ScheduleText::new("* * * * * *").unwrap(),
+            zone: ZoneName::new("UTC").unwrap(),
+            missed: match self.missed {
+                Missed::Skip => core::Missed::Skip,
+                Missed::Latest => core::Missed::Latest,
+                _ => core::Missed::All,
+            },
+            overlap: self.overlap == Overlap::Allow,
+            retries: self.retries,
+            max_run_ms: 3_600_000,
+        };
+        let (namespace, expected_version) = (default_namespace(), self.version);
+        let put = PutJob { namespace, job: job(), expected_version, definition };
+        match self.done(Operation::Job(JobCommand::Put(put))) {
+            Done::JobPut { version } => self.version = version,
+            other => panic!("a put was answered {other:?}"),
         }
     }
 
+    fn operators(&mut self) -> (NamespaceName, ResourceName, RequestId, Reason) {
+        self.drawn += 1;
+        (default_namespace(), job(), request_id("operator", self.drawn), reason())
+    }
+
+    pub(super) fn pause(&mut self, paused: bool) {
+        let (namespace, job, request_id, reason) = self.operators();
+        let pause = PauseJob { namespace, job, request_id, reason };
+        self.done(Operation::Job(match paused {
+            true => JobCommand::Pause(pause),
+            false => JobCommand::Resume(pause),
+        }));
+    }
+
     pub(super) fn run_now(&mut self, slot: u64) {
-        self.rows.entry(slot).or_insert(Entry::new(RunState::Asked));
+        let (namespace, job, request_id, reason) = self.operators();
+        let slot = Slot(slot);
+        let run = SlotOfJob { namespace, job, slot, request_id, reason };
+        self.done(Operation::Job(JobCommand::RunNow(run)));
+    }
+}
+
+fn entry(run: &RunView) -> Entry {
+    let token = run.last.as_ref().map_or(0, |last| last.token.0);
+    Entry { state: run_state(run.state), attempt: run.attempt, token }
+}
+
+/// As the door tells it and the client reads it.
+fn row(run: &RunView) -> Row {
+    let last = run.last.as_ref();
+    let state = run_state(run.state);
+    let failed = last.filter(|last| state == RunState::Retry && last.end == Some(End::Finished));
+    Row {
+        state,
+        attempt: run.attempt,
+        expires_in: last.and_then(|last| last.expires_in_ms).unwrap_or(0),
+        is_extra: run.reason.is_some(),
+        failed_at: failed.and_then(|last| last.ended_at_ms),
+    }
+}
+
+fn run_state(state: outcome::RunState) -> RunState {
+    match state {
+        outcome::RunState::Asked => RunState::Asked,
+        outcome::RunState::Claimed => RunState::Claimed,
+        outcome::RunState::Retry => RunState::Retry,
+        outcome::RunState::Succeeded => RunState::Succeeded,
+        outcome::RunState::Failed => RunState::Failed,
+        outcome::RunState::Lost => RunState::Lost,
+        outcome::RunState::Skipped => RunState::Skipped,
     }
 }

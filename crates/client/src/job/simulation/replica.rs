@@ -2,7 +2,7 @@
 
 use super::{
     super::plan::{Next, next},
-    ledger::{Fake, Grant, Refusal},
+    ledger::{Grant, Refusal, Service},
     world::{Execution, Network, World},
 };
 use sereno_api::RunResult;
@@ -90,7 +90,7 @@ impl Replica {
     }
 
     /// One step of its own.
-    pub(super) fn act(&mut self, world: &mut World, fake: &mut Fake) {
+    pub(super) fn act(&mut self, world: &mut World, service: &mut Service) {
         let now = world.now;
         // The watchdog acts in a paused process's stead, and so does the clock of what it runs.
         if let Phase::Running { grant, deadline, done_at, result, .. } = self.phase {
@@ -109,18 +109,17 @@ impl Replica {
         }
         match self.phase.clone() {
             Phase::Dead { until } if until <= now => self.phase = Phase::Idle { wake: now },
-            Phase::Idle { wake } if wake <= now => self.plan(world, fake),
+            Phase::Idle { wake } if wake <= now => self.plan(world, service),
             Phase::Claiming { request, version, slot, sent } => {
-                self.claim(world, fake, (request, version, slot), sent);
+                self.claim(world, service, (request, version, slot), sent);
             }
-            Phase::Running { renew_at, .. } if renew_at <= now => self.renew(world, fake),
+            Phase::Running { renew_at, .. } if renew_at <= now => self.renew(world, service),
             Phase::Finishing { token, result } => {
-                let wall = world.wall();
-                let answer = self.call(world, |_| fake.finish(token, result, wall));
+                let answer = self.call(world, |_| service.finish(token, result));
                 self.idle_after(answer, now);
             }
             Phase::Abandoning { request } => {
-                let answer = self.call(world, |_| fake.abandon(request));
+                let answer = self.call(world, |_| service.abandon(request));
                 self.idle_after(answer, now);
             }
             _ => {}
@@ -153,8 +152,8 @@ impl Replica {
         }
     }
 
-    fn plan(&mut self, world: &mut World, fake: &mut Fake) {
-        let Some(ledger) = self.call(world, |_| fake.read()) else { return };
+    fn plan(&mut self, world: &mut World, service: &mut Service) {
+        let Some(ledger) = self.call(world, |_| service.read()) else { return };
         let wall = self.wall(world);
         let wait = match next(&ledger, &world.schedule, wall) {
             Next::Claim(slot) => {
@@ -172,7 +171,7 @@ impl Replica {
     fn claim(
         &mut self,
         world: &mut World,
-        fake: &mut Fake,
+        service: &mut Service,
         (request, version, slot): (u64, u64, u64),
         mut sent: Vec<u64>,
     ) {
@@ -187,15 +186,15 @@ impl Replica {
             return;
         }
         let wall = world.wall();
-        match self.call(world, |_| fake.claim(request, version, slot, wall)) {
+        match self.call(world, |_| service.claim(request, version, slot, wall)) {
             None => {}
             Some(Err(Refusal::TooEarly)) => self.phase = Phase::Idle { wake: now + 500 },
             Some(Err(_)) => self.phase = Phase::Idle { wake: now + world.some(1..200) },
-            Some(Ok(grant)) => self.begin(world, fake, grant),
+            Some(Ok(grant)) => self.begin(world, service, grant),
         }
     }
 
-    fn begin(&mut self, world: &mut World, fake: &Fake, grant: Grant) {
+    fn begin(&mut self, world: &mut World, service: &Service, grant: Grant) {
         let now = world.now;
         let deadline = local_deadline(now, grant.expires_in);
         if deadline <= now {
@@ -208,17 +207,17 @@ impl Replica {
             false => RunResult::Succeeded,
         };
         world.begun(
-            fake,
+            service,
             Execution { slot: grant.slot, attempt: grant.attempt, token: grant.token },
         );
         let renew_at = now + grant.expires_in / 3;
         self.phase = Phase::Running { grant, deadline, renew_at, done_at, result };
     }
 
-    fn renew(&mut self, world: &mut World, fake: &mut Fake) {
+    fn renew(&mut self, world: &mut World, service: &mut Service) {
         let now = world.now;
         let Phase::Running { grant, .. } = self.phase else { return };
-        let answer = self.call(world, |_| fake.renew(grant.token));
+        let answer = self.call(world, |_| service.renew(grant.token));
         let Phase::Running { deadline, renew_at, .. } = &mut self.phase else { return };
         match answer {
             Some(Ok(expires_in)) => {

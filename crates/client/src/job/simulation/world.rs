@@ -1,7 +1,7 @@
 //! Time, chance, the network, and what has been seen to run.
 
 use super::{
-    ledger::{Fake, Grant},
+    ledger::{Grant, Service},
     replica::Phase,
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -9,8 +9,8 @@ use sereno_api::{Missed, Overlap, RunState};
 use sereno_schedule::Schedule;
 use std::{collections::BTreeMap, ops::Range};
 
-/// When the simulation begins on the wall clock (Unix milliseconds).
-pub(super) const EPOCH: u64 = 1_777_896_000_000;
+/// When the simulation begins on the wall clock (Unix milliseconds), as its log does.
+pub(super) const EPOCH: u64 = sereno_core::testing::TOKEN_CLOCK_US / 1_000;
 
 /// With `missed: skip` nothing begins later: 5 minutes, and what clocks differ by and a claim may take.
 const SKIPPED_AFTER: u64 = 300_000 + 2_000 + 10_000;
@@ -92,23 +92,23 @@ impl World {
     }
 
     /// The promises, each time something begins.
-    pub(super) fn begun(&mut self, fake: &Fake, execution: Execution) {
+    pub(super) fn begun(&mut self, service: &Service, execution: Execution) {
         let Execution { slot, attempt, token } = execution;
-        assert!(!fake.succeeded.contains(&slot), "finished and begun again: {execution:?}");
+        assert!(!service.succeeded.contains(&slot), "finished and begun again: {execution:?}");
         let late = self.wall().saturating_sub(slot);
-        let is_missed = fake.missed == Missed::Skip && slot % 1_000 == 0 && attempt == 1;
+        let is_missed = service.missed == Missed::Skip && slot % 1_000 == 0 && attempt == 1;
         assert!(!is_missed || late <= SKIPPED_AFTER, "{execution:?} is {late} ms late");
-        let row = &fake.rows[&slot];
+        let row = &service.rows[&slot];
         assert_eq!(row.state, RunState::Claimed, "begun without a valid lease: {execution:?}");
         assert_eq!((row.attempt, row.token), (attempt, token), "{execution:?}");
-        let fence_key = if fake.overlap == Overlap::Allow { slot } else { 0 };
+        let fence_key = if service.overlap == Overlap::Allow { slot } else { 0 };
         let before = self.last_tokens.insert(fence_key, token);
         assert!(before.is_none_or(|before| token > before), "{execution:?} after {before:?}");
         let twice = self.working.values().find(|other| other.slot == slot);
         assert!(twice.is_none(), "{execution:?} while {twice:?} runs");
-        let other = self.working.values().next().filter(|_| fake.overlap != Overlap::Allow);
+        let other = self.working.values().next().filter(|_| service.overlap != Overlap::Allow);
         assert!(other.is_none(), "{execution:?} beside {other:?}");
-        assert!(attempt <= fake.retries + 1, "{execution:?} with {} retries", fake.retries);
+        assert!(attempt <= service.retries + 1, "{execution:?} with {} retries", service.retries);
         *self.begun.entry(slot).or_default() += 1;
         self.working.insert(token, execution);
     }

@@ -228,6 +228,8 @@ impl Reference {
             Some(RunState::Succeeded | RunState::Skipped) => Code::RunFinished,
             Some(RunState::Failed | RunState::Lost) => Code::RetriesExhausted,
             None if slot < self.jobs[job].watermark => Code::RunFinished,
+            // Extra runs have no whole second, and run only when asked for.
+            None if !slot.is_multiple_of(1_000) => Code::RunFinished,
             None => return Ok(()),
         };
         Err(Refusal::new(code))
@@ -242,7 +244,7 @@ impl Reference {
         self.write(scope, content, touch, |state, space| {
             let job = state.job_named(space, &op.job)?;
             let mut slot = op.slot.0.max(state.jobs[job].watermark);
-            while state.jobs[job].run(slot).is_some() {
+            while slot.is_multiple_of(1_000) || state.jobs[job].run(slot).is_some() {
                 slot += 1;
             }
             let run = state.jobs[job].write_down(slot);

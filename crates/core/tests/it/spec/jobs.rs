@@ -300,8 +300,8 @@ fn operators_pause_skip_and_ask_for_runs() {
         run-now j slot:61s id:7
         run-now j slot:99s id:7
         run-now j slot:61s id:8
-        claim j slot:61s id:9 by:w1 ttl:10s
-        skip j slot:61s id:10
+        claim j slot:61001ms id:9 by:w1 ttl:10s
+        skip j slot:61001ms id:10
         force-run j T1 id:11
         show j
         pause nowhere id:12
@@ -327,18 +327,18 @@ fn operators_pause_skip_and_ask_for_runs() {
             skip j slot:60s id:6
                 r9: RunFinished
             run-now j slot:61s id:7
-                r10: not paused, slot 61s
+                r10: not paused, slot 61001ms
                 * r10 job/default/j: run asked for: why
             run-now j slot:99s id:7
-                r11 as r10: not paused, slot 61s
+                r11 as r10: not paused, slot 61001ms
             run-now j slot:61s id:8
-                r12: not paused, slot 61001ms
+                r12: not paused, slot 61002ms
                 * r12 job/default/j: run asked for: why
-            claim j slot:61s id:9 by:w1 ttl:10s
+            claim j slot:61001ms id:9 by:w1 ttl:10s
                 r13: attempt 1: granted j T1 for 10s of at most 1h
                 * r13 job/default/j w1: granted T1
                 * r13 job/default/j: attempt 1 T1
-            skip j slot:61s id:10
+            skip j slot:61001ms id:10
                 r14: RunClaimed w1 T1 held 0s, 10s left, retry in 10s
             force-run j T1 id:11
                 r15: force-released T1
@@ -346,8 +346,8 @@ fn operators_pause_skip_and_ask_for_runs() {
                 * r15 job/default/j: run Lost after 1 attempts
             show j
                 version 1, watermark 0s
-                61001ms asked, attempt 0
-                61s lost, attempt 1 by w1 T1, forced
+                61002ms asked, attempt 0
+                61001ms lost, attempt 1 by w1 T1, forced
                 1m skipped, attempt 0
             pause nowhere id:12
                 r16: NotFound no such job

@@ -25,6 +25,7 @@ mod quota_words;
 mod reads;
 mod renewals;
 mod restore;
+mod run_history;
 mod runs;
 mod script;
 mod several;

@@ -134,7 +134,7 @@ fn an_extra_run_is_none_of_those_that_count_as_finished() {
             claim j slot:60001ms id:5 by:w1
                 r7: attempt 1: granted j T2 for 30s of at most 1h
             show j
-                version 1, watermark 60001ms
+                version 1, watermark 1m
                 60001ms claimed, attempt 1 by w1 T2
                 1m succeeded, attempt 1 by w1 T1, finished
         "#]],
@@ -223,7 +223,8 @@ fn a_full_ledger_can_be_run() {
     let another = Slot(first.0 + 1_000_000);
     let refused = scribe.run(claim(another, 1)).result.expect_err("it would be one too many");
     assert_eq!(refused.code, Code::LimitReached);
-    let claimed = scribe.run(claim(first, 2)).result.expect("it was asked for");
+    let asked = Slot(first.0 + 1);
+    let claimed = scribe.run(claim(asked, 2)).result.expect("it was asked for");
     assert!(matches!(claimed, Done::RunClaimed(_)), "{claimed:?}");
 }
 
@@ -233,18 +234,48 @@ fn an_extra_run_takes_no_slots_place() {
         "
         job j v:0 retries:1
         run-now j slot:90s id:1
-        claim j slot:90s id:2 by:w1 ttl:10s
+        claim j slot:90001ms id:2 by:w1 ttl:10s
         finish j #2 succeeded id:3
         -- the schedule's slot before it was missed, and may still be done
         claim j slot:60s id:4 by:w1 ttl:10s
         pass 10s
         run-now j slot:100s id:5
-        claim j slot:100s id:6 by:w2 ttl:10s
+        claim j slot:100001ms id:6 by:w2 ttl:10s
         finish j #6 succeeded id:7
         -- or tried again
         claim j slot:60s id:8 by:w2 ttl:10s
         finish j #8 succeeded id:9
         show j",
-        expect![[]],
+        expect![[r#"
+            job j v:0 retries:1
+                r2: job version 1
+            run-now j slot:90s id:1
+                r3: not paused, slot 90001ms
+            claim j slot:90001ms id:2 by:w1 ttl:10s
+                r4: attempt 1: granted j T1 for 10s of at most 1h
+            finish j #2 succeeded id:3
+                r5: finished attempt 1: Succeeded
+            -- the schedule's slot before it was missed, and may still be done
+            claim j slot:60s id:4 by:w1 ttl:10s
+                r6: attempt 1: granted j T2 for 10s of at most 1h
+            pass 10s
+                (1 due ended)
+            run-now j slot:100s id:5
+                r8: not paused, slot 100001ms
+            claim j slot:100001ms id:6 by:w2 ttl:10s
+                r9: attempt 1: granted j T3 for 10s of at most 1h
+            finish j #6 succeeded id:7
+                r10: finished attempt 1: Succeeded
+            -- or tried again
+            claim j slot:60s id:8 by:w2 ttl:10s
+                r11: attempt 2: granted j T4 for 10s of at most 1h
+            finish j #8 succeeded id:9
+                r12: finished attempt 2: Succeeded
+            show j
+                version 1, watermark 1m
+                100001ms succeeded, attempt 1 by w2 T3, finished
+                90001ms succeeded, attempt 1 by w1 T1, finished
+                1m succeeded, attempt 2 by w2 T4, finished
+        "#]],
     );
 }

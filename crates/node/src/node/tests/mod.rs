@@ -1,6 +1,7 @@
 //! The node against a simulated clock and a simulated log, read along DESIGN.md sections 3 to 8 and 13.
 
 mod asks;
+mod away;
 mod batch;
 mod clients;
 mod crowd;

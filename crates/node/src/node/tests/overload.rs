@@ -1,8 +1,14 @@
 //! Overload (section 6) and request rates (section 13).
 
-use super::world::{World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew};
+use super::world::{
+    Ask, World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew,
+};
 use crate::handle::{Consistency, Undecided};
-use sereno_core::{limits, policy::Policy};
+use sereno_core::{
+    command::{Acquire, Operation},
+    limits,
+    policy::Policy,
+};
 
 fn overloaded_ms(undecided: &Undecided) -> u64 {
     match undecided {
@@ -174,6 +180,40 @@ fn what_keeps_or_frees_a_lease_is_not_rated_nor_is_an_operator() {
     assert!(is_rate_limited(&world, id).is_some(), "the bucket fills at the new rate from now on");
     world.run(1_000);
     let id = world.done(acquire_in("rated", "y", 301));
+    world.granted(id);
+}
+
+/// Who waits has to ask again and again, and whose answer was lost has to.
+#[test]
+fn repeats_of_what_is_remembered_are_not_rated() {
+    let mut world = rated(10);
+    let waits = |n| {
+        let Operation::Acquire(op) = acquire_in("rated", "r0", n).operation else { unreachable!() };
+        Ask::new(Operation::Acquire(Acquire { wait_timeout_ms: 60_000, ..op }))
+    };
+    let held = world.done(acquire_in("rated", "r0", 0));
+    let waiting = world.done(waits(1));
+    let refused = world.done(acquire_in("rated", "r0", 2));
+    let holdings = world.granted(held).holdings.clone();
+    let (place, code) = (world.waiting(waiting).place, world.refused(refused));
+    for n in 3..10 {
+        world.done(acquire_in("rated", &format!("r{n}"), n));
+    }
+    for _ in 0..20 {
+        let again = world.done(acquire_in("rated", "r0", 0));
+        assert_eq!(world.granted(again).holdings, holdings);
+        let again = world.done(waits(1));
+        assert_eq!(world.waiting(again).place, place);
+        let again = world.done(acquire_in("rated", "r0", 2));
+        assert_eq!(world.refused(again), code);
+    }
+    // The same name from another caller, and another name, are other requests.
+    for other in [acquire_in("rated", "r0", 0).by("other"), acquire_in("rated", "r0", 10)] {
+        let id = world.done(other);
+        assert_eq!(is_rate_limited(&world, id), Some(100), "repeats have not filled the bucket");
+    }
+    world.run(100);
+    let id = world.done(acquire_in("rated", "x", 11));
     world.granted(id);
 }
 

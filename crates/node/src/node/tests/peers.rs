@@ -1,15 +1,15 @@
 //! What the other nodes' presence records change, and what a leader tells calls while its log is away.
 
 use super::{
-    asks::{acquire, release},
+    asks::{Ask, acquire, release},
     shared::{Shared, presence_of},
-    world::settings,
+    world::{WALL_US, settings},
 };
 use crate::{
     handle::{Reply, Undecided},
     node::{CallId, Input, Presence},
 };
-use sereno_core::{ids::Position, limits};
+use sereno_core::{command::Operation, ids::Position, limits};
 use sereno_log::{Append, memory::Memory};
 
 /// A node that leads, alone so far.
@@ -36,7 +36,12 @@ fn a_record_of_a_newer_version_is_read() {
     let mut bytes = record.to_bytes();
     assert_eq!(Presence::from_bytes(&bytes), Some(record.clone()));
     bytes.extend_from_slice(b"of a later version");
-    assert_eq!(Presence::from_bytes(&bytes), Some(record));
+    assert_eq!(Presence::from_bytes(&bytes), Some(record.clone()));
+    // And the older ones' are shorter: they end before `twin`.
+    let older = borsh::to_vec(&record).expect("memory takes all");
+    assert_eq!(Presence::from_bytes(&older), Some(record.clone()));
+    let with_twin = Presence { twin: Some("there".into()), ..record };
+    assert_eq!(Presence::from_bytes(&with_twin.to_bytes()), Some(with_twin));
     assert_eq!(Presence::from_bytes(b"no record"), None);
 }
 
@@ -69,8 +74,55 @@ fn a_node_with_a_twin_does_not_lead() {
     assert!(!shared.node.is_leader());
     let why = shared.node.not_ready.clone().expect("it says why");
     assert!(why.contains("id"), "{why}");
+    let told = |shared: &Shared| shared.node.status(shared.now.mono).twin;
+    assert_eq!(told(&shared), Some(settings().writer.node_id));
     shared.pass(12_000);
+    assert_eq!(told(&shared), None);
     assert!(shared.node.is_leader(), "the other one has gone");
+}
+
+/// Whoever asks any node learns which ones were there, and since when they are not.
+#[test]
+fn a_node_that_has_gone_is_remembered_for_a_day() {
+    let mut shared = leading();
+    let ids = |shared: &Shared| {
+        let peers = shared.node.status(shared.now.mono).peers;
+        peers.into_iter().map(|it| (it.node_id, it.gone)).collect::<Vec<_>>()
+    };
+    let is = |id: &str, gone: bool| (id.to_owned(), gone);
+    let old = Presence { level_max: 1, ..presence_of("n2") };
+    shared.give(Input::Present(vec![old, presence_of("n3")]));
+    assert_eq!(ids(&shared), [is("n2", false), is("n3", false)]);
+    shared.pass(1_000);
+    shared.present(2, &[("n3", WALL_US)]);
+    assert_eq!(ids(&shared), [is("n2", true), is("n3", false)]);
+    shared.pass(4_000);
+    assert_eq!(shared.node.status(shared.now.mono).peers[0].silent_ms, 5_000);
+    // Nothing rests on it: it cannot keep the others at its level.
+    shared.ask(9, Ask::new(Operation::RaiseLevel { level: 2 }), false);
+    shared.pass(100);
+    assert!(matches!(reply(&shared, 9), Reply::Decided(_)), "{:?}", reply(&shared, 9));
+    // It comes back as what it is.
+    shared.present(3, &[("n2", WALL_US), ("n3", WALL_US)]);
+    assert_eq!(ids(&shared), [is("n2", false), is("n3", false)]);
+    shared.present(4, &[("n3", WALL_US)]);
+    shared.now.mono = shared.now.mono.plus_ms(24 * 3_600_000 + 1);
+    shared.present(5, &[("n3", WALL_US)]);
+    assert_eq!(ids(&shared), [is("n3", false)]);
+}
+
+/// As where each start of a container has another id.
+#[test]
+fn of_many_that_have_gone_the_newest_are_remembered() {
+    let mut shared = leading();
+    for start in 0..70 {
+        shared.present(1, &[(&format!("pod-{start:02}"), WALL_US)]);
+        shared.pass(1_000);
+    }
+    shared.present(1, &[]);
+    let peers = shared.node.status(shared.now.mono).peers;
+    assert_eq!(peers.len(), 64);
+    assert_eq!(peers[0].node_id, "pod-06");
 }
 
 #[test]

@@ -191,6 +191,7 @@ pub(super) fn presence_of(id: &str) -> Presence {
         distrusts: false,
         beat: 0,
         snapshot: None,
+        twin: None,
     }
 }
 

@@ -1,18 +1,21 @@
-//! One lock as a model for the linearizability check: who holds it. It knows nothing of revisions.
+//! One leased name (a lock, an election, a thing on hold, a job) as a model for the linearizability check: who has it.
+//! It knows nothing of revisions.
 
 use super::linear::{Model, Operation, Refuted, check};
 use std::fmt;
 
-/// A lease, by the place of its request in the projection's list.
+/// A lease, by its place in the projection's list.
 pub(super) type Lease = u32;
 
-/// What an answer says of the lock, at some moment between call and answer.
+/// What an answer says of the name, at some moment between call and answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// It was granted.
     Grant(Lease, Option<u64>),
     /// The lease ended: released, expired, ended by force.
     End(Lease),
+    /// The lease ended, if it had not before.
+    Gone(Lease),
     /// This lease held.
     Holds(Lease),
     /// This lease did not hold.
@@ -25,9 +28,11 @@ impl Act {
     /// The lease that it is about.
     pub(super) fn lease(&self) -> Option<Lease> {
         match self {
-            Self::Grant(lease, _) | Self::End(lease) | Self::Holds(lease) | Self::Lacks(lease) => {
-                Some(*lease)
-            }
+            Self::Grant(lease, _)
+            | Self::End(lease)
+            | Self::Gone(lease)
+            | Self::Holds(lease)
+            | Self::Lacks(lease) => Some(*lease),
             Self::Free => None,
         }
     }
@@ -35,7 +40,7 @@ impl Act {
 
 /// Who holds, and the last token granted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Lock {
+pub(super) struct Leased {
     holder: Option<Lease>,
     token: u64,
 }
@@ -43,21 +48,23 @@ pub(super) struct Lock {
 struct OneHolder;
 
 impl Model for OneHolder {
-    type State = Lock;
+    type State = Leased;
     type Act = Act;
 
-    fn step(lock: &Lock, act: &Act) -> Option<Lock> {
-        let holds = |lease| lock.holder == Some(lease);
+    fn step(leased: &Leased, act: &Act) -> Option<Leased> {
+        let holds = |lease| leased.holder == Some(lease);
         match *act {
             Act::Grant(lease, token) => {
-                let rises = token.is_none_or(|token| token > lock.token);
-                let granted = Lock { holder: Some(lease), token: token.unwrap_or(lock.token) };
-                (lock.holder.is_none() && rises).then_some(granted)
+                let rises = token.is_none_or(|token| token > leased.token);
+                let granted = Leased { holder: Some(lease), token: token.unwrap_or(leased.token) };
+                (leased.holder.is_none() && rises).then_some(granted)
             }
-            Act::End(lease) => holds(lease).then_some(Lock { holder: None, ..*lock }),
-            Act::Holds(lease) => holds(lease).then_some(*lock),
-            Act::Lacks(lease) => (!holds(lease)).then_some(*lock),
-            Act::Free => lock.holder.is_none().then_some(*lock),
+            Act::End(lease) => holds(lease).then_some(Leased { holder: None, ..*leased }),
+            Act::Gone(lease) if holds(lease) => Some(Leased { holder: None, ..*leased }),
+            Act::Gone(_) => Some(*leased),
+            Act::Holds(lease) => holds(lease).then_some(*leased),
+            Act::Lacks(lease) => (!holds(lease)).then_some(*leased),
+            Act::Free => leased.holder.is_none().then_some(*leased),
         }
     }
 
@@ -92,13 +99,13 @@ impl fmt::Display for Counterexample {
     }
 }
 
-/// Whether the answers about one lock can be explained.
+/// Whether the answers about one name can be explained.
 ///
 /// # Errors
 /// The smallest part that cannot.
 pub(super) fn explain(mut operations: Vec<Operation<Act>>) -> Result<(), Box<Counterexample>> {
     operations.sort_by_key(|operation| operation.start);
-    match check::<OneHolder>(Lock::default(), &operations) {
+    match check::<OneHolder>(Leased::default(), &operations) {
         Ok(()) => Ok(()),
         Err(why) => {
             let operations = match why {
@@ -143,7 +150,7 @@ fn leave_out(
     let rest: Vec<_> = operations.iter().filter(|it| keeps(it)).cloned().collect();
     let is_smaller = rest.len() < operations.len();
     let fails =
-        is_smaller && check::<OneHolder>(Lock::default(), &rest) == Err(Refuted::Impossible);
+        is_smaller && check::<OneHolder>(Leased::default(), &rest) == Err(Refuted::Impossible);
     if fails {
         *operations = rest;
     }
