@@ -12,6 +12,9 @@
 //! The first of a lane stands for it; only who comes new and does not wait may pass none of those behind it either.
 //! From the front on each is tried. Who does not pass blocks the nodes at which it is short for all behind it; one
 //! who has waited too long has kept for it what it can take of the other nodes too, so that what comes free adds up.
+//! The starvation bound: patience plus the longest lifetime of the reservations in its way, for the oldest of those who
+//! have waited too long; for the others from when they are the oldest. Committed use in the way has no bound.
+//!
 //! An ask that lies under a guarantee does not raise what the node above claims, so nothing there blocks it: that is
 //! how guarantees go first, and are never lent beyond recall.
 
