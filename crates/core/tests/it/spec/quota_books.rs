@@ -127,12 +127,12 @@ fn drift_is_what_nothing_explains() {
                 r14: 9 seen, 12 committed then, 2 explained, drift -1, 1 in a row
             usage gpu/acme/x 9 by:counter epoch:6 then:12
                 r15: NotFound no such node
-            pass 1h
+            pass 61m
                 (1 due ended)
             usage gpu 10 by:counter epoch:7 read:-1h
                 r17: 10 seen, 10 committed then, 0 explained, drift 0, 0 in a row
             usage gpu 10 by:counter epoch:8 read:-3601s
-                r18: 10 seen, 10 committed then, 0 explained, drift 0, 0 in a row
+                r18: StaleReport last epoch 7, 3601s old
         "#]],
     );
 }
@@ -235,7 +235,7 @@ fn two_reporters_do_not_compensate_twice() {
             reconcile gpu by:one epoch:1 at-once
                 r5: reconciled by 4 C1
             reconcile gpu by:two epoch:1 at-once
-                r6: reconciled by 0 waits for another report
+                r6: reconciled by 0
             book gpu
                 4 used, 0 reserved of 100, 96 available
         "#]],

@@ -237,21 +237,21 @@ fn the_smallest_share_goes_first() {
                 r10: waiting at 1, 20s left
             reserve gpu/c=2 id:6 wait:20s
                 r11: waiting at 1, 20s left
-            -- use / weight: 4, 5/3, 1
+            -- use / weight: 2, 5/3, 1
             resize R1 gpu/a=2
                 r12: reserved R1 T1 gpu/a=2 (2/2 left) for 1m of at most 24h
-                ~ id:4 r12: reserved R4 T4 gpu/a=2 (0/0 left) for 1m of at most 24h
-            -- 2, 5/3, 3
+                ~ id:6 r12: reserved R6 T4 gpu/c=2 (0/0 left) for 1m of at most 24h
+            -- 1, 4/3, 3
             resize R1 gpu/a=1
                 r13: reserved R1 T1 gpu/a=1 (1/1 left) for 1m of at most 24h
             resize R2 gpu/b=4
                 r14: reserved R2 T2 gpu/b=4 (2/2 left) for 1m of at most 24h
-                ~ id:5 r14: reserved R5 T5 gpu/b=2 (0/0 left) for 1m of at most 24h
+                ~ id:4 r14: reserved R4 T5 gpu/a=2 (0/0 left) for 1m of at most 24h
             drop R1
                 r15: released gpu/a=1
             drop R2
                 r16: released gpu/b=4
-                ~ id:6 r16: reserved R6 T6 gpu/c=2 (3/3 left) for 1m of at most 24h
+                ~ id:5 r16: reserved R5 T6 gpu/b=2 (3/3 left) for 1m of at most 24h
         "#]],
     );
 }
