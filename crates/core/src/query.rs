@@ -4,7 +4,7 @@ mod quota;
 
 pub use quota::{
     AccountView, Explanation, ListNodes, ListReservations, NodeView, RefusalView, ReportView,
-    ReservationPage, ReservationView,
+    ReservationPage, ReservationView, ShareView,
 };
 
 use crate::{

@@ -149,6 +149,25 @@ pub struct AccountView {
     pub folded: u64,
 }
 
+/// Capacity that another region may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareView {
+    /// Its name.
+    pub share: ReservationId,
+    /// Of which node.
+    pub node: NodeRef,
+    /// Whose: `region:` and its name.
+    pub owner: Owner,
+    /// What the region may use, as far as is known here.
+    pub amount: u64,
+    /// What of that is kept for it here; the rest was lent again.
+    pub kept: u64,
+    /// So much may be lent again: its part of the worst overshoot.
+    pub overdraft_cap: u64,
+    /// It has been reclaimed.
+    pub is_reclaimed: bool,
+}
+
 /// The last report of one who counts the use of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportView {

@@ -144,9 +144,10 @@ impl Wanted {
         while let Some(id) = next.filter(|_| delta > 0) {
             let node = trees[tree as usize].node(id);
             let wanted = self.0.entry((tree, id)).or_default();
-            let counted = (node.claim + *wanted).max(node.effective);
-            *wanted += delta;
-            delta = (node.claim + *wanted).max(node.effective) - counted;
+            let counted = node.claim.saturating_add(*wanted).max(node.effective);
+            // Thousands may want more than there are numbers; it is too much all the same.
+            *wanted = wanted.saturating_add(delta);
+            delta = node.claim.saturating_add(*wanted).max(node.effective) - counted;
             next = node.parent;
         }
     }
@@ -154,6 +155,6 @@ impl Wanted {
     /// The node does not hold them all.
     pub(crate) fn is_contended(&self, trees: &[Tree], place: Place) -> bool {
         let node = trees[place.0 as usize].node(place.1);
-        node.claim + self.0.get(&place).copied().unwrap_or(0) > node.cap()
+        node.claim.saturating_add(self.0.get(&place).copied().unwrap_or(0)) > node.cap()
     }
 }

@@ -39,6 +39,7 @@ impl State {
 
     /// The region that has to be asked instead, for anything but giving back.
     pub(super) fn home_elsewhere(&self, operation: &Operation) -> Option<&RegionName> {
+        self.region.as_ref()?;
         let gives_back = match operation {
             Operation::Release(_) | Operation::Abandon(_) | Operation::ForceRelease(_) => true,
             Operation::PutNamespace(_) | Operation::PutHome(_) => true,

@@ -10,7 +10,7 @@ use crate::{
     outcome::{Code, Detail, End, QuotaDone, Refusal, Reserved},
     policy::within,
     quota::{Asked, Place, Posting, Trial, difference},
-    state::request::No,
+    state::{region::wrong_region, request::No},
 };
 
 impl State {
@@ -180,6 +180,9 @@ impl State {
         let asks =
             grown.iter().map(|&(place, by)| Asked { place, amount: by.reserved.unsigned_abs() });
         let asks: Vec<_> = asks.collect();
+        if let Some(home) = self.items_away(namespace, &self.space(namespace).names(&asks)) {
+            return Err(wrong_region(&home).into());
+        }
         self.post(namespace, &of.owner, &shrunk);
         let kept = self.kept(namespace);
         let space = self.space(namespace);

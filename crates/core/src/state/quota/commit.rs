@@ -13,7 +13,7 @@ use crate::{
     names::{Caller, Invalid, Owner},
     outcome::{Code, Committed, Detail, End, Excess, Exhausted, QuotaDone, Refusal},
     quota::{Asked, Posting, Trial, signed},
-    state::request::No,
+    state::{region::wrong_region, request::No},
 };
 
 /// What becomes of one item of a reservation.
@@ -188,6 +188,9 @@ impl State {
             return Err(No::Forget(invalid.into()));
         }
         let items = late_items(&late.items, op.items.as_deref(), &late.owner)?;
+        if let Some(home) = self.items_away(namespace, &items) {
+            return Err(wrong_region(&home).into());
+        }
         let asks = match self.demand(namespace, &items) {
             Demand::Of(asks) => asks,
             Demand::Unknown(layers) => {

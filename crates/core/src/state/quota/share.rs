@@ -10,9 +10,10 @@ use crate::{
     event::{LedgerLine, QuotaChange, QuotaEvent},
     ids::{ObjectId, ReservationId},
     limits,
-    names::{Caller, Invalid, Owner, Reason, RegionName},
+    names::{Caller, Invalid, NamespaceName, Owner, Reason, RegionName},
     outcome::{Code, Detail, Excess, Missing, QuotaDone, Refusal, Shared},
     policy::within,
+    query::ShareView,
     quota::{Place, Posting, Trial, difference, signed},
     state::{region::wrong_region, request::No},
 };
@@ -149,6 +150,21 @@ impl State {
         let reason = Some(&op.reason);
         self.share_changed(caller, namespace, op.share, share, (node, change, lines), reason);
         Ok(QuotaDone::Shared(shared))
+    }
+
+    /// What other regions have been lent; `None`: there is no such namespace.
+    pub fn quota_shares(&self, namespace: &NamespaceName) -> Option<Vec<ShareView>> {
+        let space = self.space(self.namespace_id(namespace)?);
+        let view = |(&name, share): (&ReservationId, &Share)| ShareView {
+            share: name,
+            node: space.name(share.place),
+            owner: share.owner.clone(),
+            amount: share.amount,
+            kept: share.kept(),
+            overdraft_cap: share.overdraft_cap,
+            is_reclaimed: share.is_reclaimed,
+        };
+        Some(space.shares.iter().map(view).collect())
     }
 
     fn share(&self, namespace: u32, name: ReservationId) -> Result<(Share, NodeRef), Refusal> {

@@ -18,8 +18,7 @@ use proptest::prelude::*;
 use world::World;
 
 fn config() -> ProptestConfig {
-    let default = ProptestConfig::default();
-    ProptestConfig { failure_persistence: None, cases: 2 * default.cases, ..default }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

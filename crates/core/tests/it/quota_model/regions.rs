@@ -244,6 +244,9 @@ impl Regions {
             _ => {}
         }
         let used_away: u64 = self.shares.iter().map(|share| share.used).sum();
+        let views = self.home.scribe.state.quota_shares(&default_namespace());
+        let views = views.expect("the namespace is there");
+        assert!(views.iter().all(|view| view.kept + view.overdraft_cap >= view.amount));
         let reclaimed = self.shares.iter().filter(|share| share.is_reclaimed);
         let caps: u64 = reclaimed.map(|share| share.cap).sum();
         assert!(self.used_at_home + used_away <= LIMIT + caps, "overshoot beyond the caps");
