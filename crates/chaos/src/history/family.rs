@@ -33,7 +33,8 @@ impl Family {
             command::Family::Election => Some(Self::Election),
             command::Family::Hold => Some(Self::Hold),
             command::Family::Job => Some(Self::Job),
-            command::Family::Admin => None,
+            // A reservation is no lease of a name, and no client here asks for one.
+            command::Family::Admin | command::Family::Quota => None,
         }
     }
 

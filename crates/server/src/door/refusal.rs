@@ -173,7 +173,10 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             format!("the reservation with fence {fence} waits for an operator to settle it")
         }
         (Detail::Excess(of), _) => {
-            format!("{} was named of {}/{}, and {} is there", of.asked, of.node.quota, of.node.path, of.has)
+            format!(
+                "{} was named of {}/{}, and {} is there",
+                of.asked, of.node.quota, of.node.path, of.has
+            )
         }
         (Detail::Report { epoch, age_ms }, _) => {
             format!("the last report is number {epoch}, and this one is {age_ms} ms old")

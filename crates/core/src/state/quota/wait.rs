@@ -412,7 +412,8 @@ impl Space {
         let contended = trial.rows.iter().filter(|row| wanted.is_contended(&self.trees, row.place));
         let found: Vec<_> = contended.flat_map(|row| self.tenants(trial, row)).collect();
         let takers = found.iter().filter(|one| one.takes);
-        let largest = takers.max_by(|one, two| one.cmp(two).then_with(|| two.tenant.cmp(&one.tenant)));
+        let largest =
+            takers.max_by(|one, two| one.cmp(two).then_with(|| two.tenant.cmp(&one.tenant)));
         let first = found.iter().min_by_key(|one| one.tenant);
         largest.or(first).copied().unwrap_or_default()
     }
