@@ -108,8 +108,8 @@ impl Service {
         view.map_or(0, |view| view.limits.limit)
     }
 
-    /// Uses an amount for good, if the service admits it.
-    fn takes(&mut self, quota: &str, amount: u64) -> bool {
+    /// Uses an amount for good, if the service admits it, and says how much.
+    fn takes(&mut self, quota: &str, amount: u64) -> u64 {
         let request_id = self.request_id();
         let name = ReservationId(lease_id(self.drawn).0);
         let namespace = default_namespace();
@@ -127,7 +127,7 @@ impl Service {
             labels: Default::default(),
         };
         if self.run(QuotaCommand::Reserve(reserve)).result.is_err() {
-            return false;
+            return 0;
         }
         let request_id = self.request_id();
         let of = sereno_core::command::ReservationRef { namespace, reservation: name, fence: None };
@@ -141,10 +141,10 @@ impl Service {
             request_id,
         };
         assert!(self.run(QuotaCommand::Commit(commit)).result.is_ok());
-        true
+        amount
     }
 
-    fn frees(&mut self, quota: &str, amount: u64) -> bool {
+    fn frees(&mut self, quota: &str, amount: u64) -> u64 {
         let request_id = self.request_id();
         let adjust = Adjust {
             namespace: default_namespace(),
@@ -154,7 +154,7 @@ impl Service {
             reason: Reason::new("gone").expect("a reason"),
             request_id,
         };
-        self.run(QuotaCommand::Adjust(adjust)).result.is_ok()
+        amount * u64::from(self.run(QuotaCommand::Adjust(adjust)).result.is_ok())
     }
 }
 
@@ -185,26 +185,14 @@ fn name_of(share: usize) -> ReservationId {
 impl Regions {
     fn play(&mut self, step: &Step) {
         match *step {
-            Step::UseAtHome(amount) => {
-                if self.home.takes("gpu", amount) {
-                    self.used_at_home += amount;
-                }
-            }
-            Step::FreeAtHome(amount) => {
-                if self.home.frees("gpu", amount) {
-                    self.used_at_home -= amount;
-                }
-            }
+            Step::UseAtHome(amount) => self.used_at_home += self.home.takes("gpu", amount),
+            Step::FreeAtHome(amount) => self.used_at_home -= self.home.frees("gpu", amount),
             Step::Grant { amount, cap } => self.grant(amount, cap.min(amount)),
             Step::UseAway { share, amount } if share < self.shares.len() => {
-                if self.away.takes(&quota_of(share), amount) {
-                    self.shares[share].used += amount;
-                }
+                self.shares[share].used += self.away.takes(&quota_of(share), amount);
             }
             Step::FreeAway { share, amount } if share < self.shares.len() => {
-                if self.away.frees(&quota_of(share), amount) {
-                    self.shares[share].used -= amount;
-                }
+                self.shares[share].used -= self.away.frees(&quota_of(share), amount);
             }
             Step::GiveBack { share, amount } if share < self.shares.len() => {
                 let limit = self.away.limit_of(&quota_of(share));
