@@ -140,6 +140,33 @@ fn thousands_wait_in_order() {
     scribe.state.check_invariants();
 }
 
+/// A wait that is over and unswept is passed by: it is dead (S7), whatever has come free.
+#[test]
+fn a_wait_that_is_over_is_never_granted() {
+    const DUE: u64 = 1_100;
+    let mut scribe = tree(&[("", NodeLimits::of(DUE))]);
+    for first in (0..DUE).step_by(500) {
+        let last = (first + 500).min(DUE);
+        scribe.batch(0, (first..last).map(|n| reserve("", 1, n, 10_000, 0)).collect());
+    }
+    let waits = vec![reserve("", 1, DUE, 10_000, 10_000), reserve("", 1, DUE + 1, 10_000, 60_000)];
+    let claims = scribe.batch(0, waits).outcomes.into_iter().map(|outcome| match outcome.result {
+        Ok(Done::Waiting(waiting)) => waiting.claim,
+        other => panic!("{other:?}"),
+    });
+    let claims: Vec<_> = claims.collect();
+    scribe.pass(9_500);
+    let applied = scribe.write(500, Body::Batch(Vec::new()));
+    assert_eq!(scribe.state.due().objects, DUE + 1 - limits::SWEEP_OBJECTS_MAX as u64);
+    assert_eq!(granted(&applied), [claims[1]], "not the one that is due and unswept");
+    let applied = scribe.write(0, Body::Batch(Vec::new()));
+    let [over] = applied.settled.as_slice() else { panic!("{applied:?}") };
+    assert_eq!(over.claim, claims[0]);
+    let refusal = over.outcome.result.as_ref().expect_err("it is over");
+    assert_eq!(refusal.code, Code::WaitTimeout);
+    scribe.state.check_invariants();
+}
+
 /// A tenant that asks for a hundred times its share does not delay another's guaranteed reserve: it is granted in the
 /// entry that it is in, whatever waits and however long.
 #[test]
