@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     process::{Command, Stdio},
+    time::Instant,
 };
 use support::{
     SERENO,
@@ -27,7 +28,14 @@ fn whatever_is_killed_or_stopped_costs_a_pause_and_nothing_else() {
 
     // The leader dies.
     let leader = zones.leader();
+    let before: Vec<_> = (0..3).map(|zone| zones.takeover_seconds(zone)).collect();
+    let killed_at = Instant::now();
     zones.kill_node(leader);
+    let next = zones.leader();
+    // What the new one tells of it: since the last heartbeat of the dead one, and not since its own start.
+    let told = zones.takeover_seconds(next) - before[next];
+    let most = killed_at.elapsed().as_secs_f64() + 1.0;
+    assert!((1.0..most).contains(&told), "{told} s of {most} s");
     load.goes_on();
     zones.start_node_at(leader, &urls[leader]);
 
@@ -210,12 +218,12 @@ fn make_room(zones: &Zones) {
 #[test]
 fn an_etcd_that_fills_up_is_noticed_before_and_when_it_stops_and_goes_on_when_there_is_room() {
     const QUOTA: u64 = 8 << 20;
-    let quota = QUOTA.to_string();
+
     let etcd = sereno_etcd_dev::Options {
-        arguments: vec!["--quota-backend-bytes".into(), quota.clone()],
+        arguments: vec!["--quota-backend-bytes".into(), QUOTA.to_string()],
         ..Default::default()
     };
-    let zones = Zones::start_over(etcd, &["--etcd-quota", &quota]);
+    let zones = Zones::start_over(etcd, &["--etcd-quota", "8MiB"]);
     let urls = zones.urls();
     let mut keep = acquire("kept", "kept-request-4");
     keep["leaseTtl"] = json!("10m"); // Filling takes its time.

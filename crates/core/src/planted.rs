@@ -8,8 +8,11 @@
 /// One planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// An announce whose outcome is unknown is taken as landed: the leader acts before its own announce is applied.
+    /// An announce whose outcome is unknown is taken as landed, and applied: its node leads by an entry that may not be
+    /// in the log.
     ActsOnUnknownAnnounce,
+    /// A node leads from the moment on that it sends its announce, on the state before that.
+    ActsBeforeOwnAnnounce,
     /// A batch whose outcome is unknown is applied and answered: before it is durable.
     UnknownIsCommitted,
     /// An append whose outcome is unknown is taken as not applied, and its callers are told so.
@@ -24,6 +27,8 @@ pub enum Planted {
     StaysLeader,
     /// A node that meets a head below what it has applied goes on.
     RestoredLogFollowed,
+    /// A leader does not have the log kept that another node disagrees with.
+    DistrustUntold,
     /// The other nodes' clocks are not looked at: one that is minutes ahead leads.
     SkewIgnored,
     /// An announce adds to cluster time what the wall clock says has passed.
@@ -128,8 +133,9 @@ mod switch {
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 53] = [
+        pub const ALL: [Self; 55] = [
             Self::ActsOnUnknownAnnounce,
+            Self::ActsBeforeOwnAnnounce,
             Self::UnknownIsCommitted,
             Self::UnknownIsNotApplied,
             Self::RefusedAfterUnknown,
@@ -137,6 +143,7 @@ mod switch {
             Self::HeadAloneResolves,
             Self::StaysLeader,
             Self::RestoredLogFollowed,
+            Self::DistrustUntold,
             Self::SkewIgnored,
             Self::WallClockAtTakeover,
             Self::ClampRemoved,
@@ -190,6 +197,11 @@ mod switch {
         CHOSEN.set(bug);
     }
 
+    /// The bug that is planted in what this thread runs.
+    pub fn chosen() -> Option<Planted> {
+        CHOSEN.get()
+    }
+
     /// Whether this bug is planted.
     pub fn has(bug: Planted) -> bool {
         CHOSEN.get() == Some(bug)
@@ -212,7 +224,13 @@ mod switch {
 }
 
 #[cfg(feature = "planted")]
-pub use switch::{has, level_max, plant, set_machine, wall_us};
+pub use switch::{chosen, has, level_max, plant, set_machine, wall_us};
+
+/// The bug that is planted: none, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+pub const fn chosen() -> Option<Planted> {
+    None
+}
 
 /// Whether this bug is planted: never, in a build without the feature.
 #[cfg(not(feature = "planted"))]

@@ -65,19 +65,26 @@ impl Intake {
         lease_deadline: ClusterTime,
     ) -> Result<(), Full> {
         self.arrivals += 1;
-        match kind(&pending.command.operation) {
-            Kind::Renewal if self.renewals.len() >= limits::INTAKE_RENEWALS_MAX => {
-                return Err(Full);
-            }
+        let kind = kind(&pending.command.operation);
+        if self.len_of(kind) >= kind.max() {
+            return Err(Full);
+        }
+        match kind {
             Kind::Renewal => {
                 self.renewals.insert((lease_deadline, self.arrivals), pending);
             }
-            Kind::Ending if self.endings.len() >= limits::INTAKE_ENDINGS_MAX => return Err(Full),
             Kind::Ending => self.endings.push_back(pending),
-            Kind::Ordinary if self.ordinary_len >= limits::INTAKE_ORDINARY_MAX => return Err(Full),
             Kind::Ordinary => self.push_ordinary(pending),
         }
         Ok(())
+    }
+
+    fn len_of(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Renewal => self.renewals.len(),
+            Kind::Ending => self.endings.len(),
+            Kind::Ordinary => self.ordinary_len,
+        }
     }
 
     /// Puts what is never dropped back to the front: the append that carried it has failed for certain.
@@ -158,14 +165,30 @@ impl Intake {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Kind {
+/// What a call is worth under overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// It keeps a lease.
     Renewal,
+    /// It ends something, which may not stay.
     Ending,
+    /// It asks for something new.
     Ordinary,
 }
 
-fn kind(operation: &Operation) -> Kind {
+impl Kind {
+    /// So many of it may be under way.
+    pub(crate) fn max(self) -> usize {
+        match self {
+            Self::Renewal => limits::INTAKE_RENEWALS_MAX,
+            Self::Ending => limits::INTAKE_ENDINGS_MAX,
+            Self::Ordinary => limits::INTAKE_ORDINARY_MAX,
+        }
+    }
+}
+
+/// Of which kind an operation is.
+pub(crate) fn kind(operation: &Operation) -> Kind {
     match operation {
         Operation::Renew(_)
         | Operation::RenewMany(_)

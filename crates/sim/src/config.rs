@@ -16,6 +16,8 @@ pub enum Fault {
     LogCut,
     /// The log has lost its quorum.
     Outage,
+    /// The log takes no more entries, and can be read: its disk is full.
+    Full,
     /// Appends are lost, or their answers are, or they are refused.
     LogFlaky,
     /// One node's way to the log is slow.
@@ -42,12 +44,13 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Crash,
         Self::Pause,
         Self::Stop,
         Self::LogCut,
         Self::Outage,
+        Self::Full,
         Self::LogFlaky,
         Self::LogSlow,
         Self::LinkCut,
@@ -75,6 +78,7 @@ impl Fault {
             | Self::Doubt => true,
             Self::LogCut
             | Self::Outage
+            | Self::Full
             | Self::LogFlaky
             | Self::LinkCut
             | Self::FramesTwice

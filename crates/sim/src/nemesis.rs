@@ -54,6 +54,7 @@ impl World {
                 self.log.is_out = true;
                 self.break_waits();
             }
+            Fault::Full => self.log.is_full = true,
             Fault::LogFlaky => {
                 let mut rate = || self.random.between(0, 180);
                 self.log.flaky = [rate(), rate(), rate(), rate(), rate()];
@@ -115,6 +116,7 @@ impl World {
                 self.log.slow.remove(&node);
             }
             Healing::Outage => self.log.is_out = false,
+            Healing::Full => self.log.is_full = false,
             Healing::Link(node, other) => {
                 self.net.cut.remove(&(node, other));
             }
@@ -137,7 +139,7 @@ impl World {
     pub(crate) fn heal_all(&mut self) {
         self.say(|| "** all is healed".into());
         self.is_healing = true;
-        self.log.is_out = false;
+        (self.log.is_out, self.log.is_full) = (false, false);
         self.log.flaky = [0; 5];
         self.log.cut.clear();
         self.log.slow.clear();
@@ -149,16 +151,33 @@ impl World {
         for node in 0..self.hosts.len() {
             self.hosts[node].clock.wall_offset_us = 0;
             self.resume(node);
-            let now = self.now_of(node).mono;
-            let is_suspect = |process: &mut Process| process.node.status(now).role == Role::Suspect;
-            if self.process(node).is_some_and(is_suspect) {
-                // An operator looks after it.
-                self.kill(node);
-            }
             self.start(node);
         }
         for client in 0..self.clients.len() {
             self.client_resume(client);
+        }
+    }
+
+    /// Whether a node has doubts about its state.
+    pub(crate) fn is_suspect(&self, node: usize) -> bool {
+        let now = self.now_of(node).mono;
+        let status = |process: &Process| process.node.status(now).role;
+        self.hosts[node].process.as_ref().map(status) == Some(Role::Suspect)
+    }
+
+    /// An operator looks after the nodes whose state and log disagree: what they may need to find out why is there.
+    pub(crate) fn look_after_suspects(&mut self) {
+        let (suspects, sound): (Vec<_>, Vec<_>) =
+            (0..self.hosts.len()).partition(|&node| self.is_suspect(node));
+        if suspects.is_empty() {
+            return;
+        }
+        if !sound.is_empty() || self.config.is_embedded {
+            self.check_kept();
+        }
+        for node in suspects {
+            self.kill(node);
+            self.start(node);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) type Records = BTreeMap<String, (Presence, Real)>;
 
 impl World {
     fn reaches_presence(&self, node: usize) -> bool {
-        let is_cut = self.log.is_out || self.log.cut.contains(&node);
+        let is_cut = self.log.is_out || self.log.is_full || self.log.cut.contains(&node);
         !is_cut && !self.net.presence_cut.contains(&node)
     }
 

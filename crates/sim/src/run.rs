@@ -1,6 +1,7 @@
 //! One run from a seed: a report, or what failed.
 
 use crate::{config::Config, trace::Trace, world::World};
+use sereno_core::planted::{self, Planted};
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
@@ -51,6 +52,20 @@ pub struct Failure {
     pub events: u64,
     /// The last things that happened, if they were kept.
     pub lines: Vec<String>,
+    /// The bug that was planted.
+    pub planted: Option<Planted>,
+}
+
+impl Failure {
+    /// The command that plays the same run again.
+    pub fn again(&self) -> String {
+        let seed = self.config.seed;
+        let (feature, bug) = match self.planted {
+            Some(bug) => (" --features planted", format!("--planted {bug:?} ")),
+            None => ("", String::new()),
+        };
+        format!("cargo run --release -p sereno-sim{feature} -- {bug}--seed {seed} --trace")
+    }
 }
 
 impl fmt::Display for Failure {
@@ -62,7 +77,7 @@ impl fmt::Display for Failure {
         let (seed, at_ms, events) = (self.config.seed, self.at_ms, self.events);
         writeln!(f, "seed {seed} failed at {at_ms} ms, event {events}: {}", self.message)?;
         writeln!(f, "{:?}", self.config)?;
-        write!(f, "again: cargo run --release -p sereno-sim -- --seed {seed} --trace")
+        write!(f, "again: {}", self.again())
     }
 }
 
@@ -113,7 +128,8 @@ fn play(config: Config, steps: u64, trace: Trace) -> Result<Report, Box<Failure>
     let (at_ms, events) = (world.agenda.now / crate::clock::MS, world.trace.events);
     if result.is_err() {
         let (message, lines) = (MESSAGE.take(), world.trace.lines());
-        return Err(Box::new(Failure { config: world.config, message, at_ms, events, lines }));
+        let (config, planted) = (world.config, planted::chosen());
+        return Err(Box::new(Failure { config, message, at_ms, events, lines, planted }));
     }
     let chain = world.truth.state.outcome_chain().0;
     for part in chain.chunks_exact(8) {
@@ -134,4 +150,32 @@ fn play(config: Config, steps: u64, trace: Trace) -> Result<Report, Box<Failure>
         snapshots: world.snapshots,
         marks: world.truth.checks.marks.0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_and_how_to_see_it_again() {
+        let failure = Failure {
+            config: Config::of(42),
+            message: "S1: one lease".into(),
+            at_ms: 1_234,
+            events: 99,
+            lines: (0..80).map(|n| format!("line {n}")).collect(),
+            planted: None,
+        };
+        let text = failure.to_string();
+        let lines: Vec<_> = text.lines().collect();
+        let [first, .., last_event, told, config, again] = lines[..] else { panic!("{text}") };
+        assert_eq!((first, last_event, lines.len()), ("line 20", "line 79", 63));
+        assert_eq!(told, "seed 42 failed at 1234 ms, event 99: S1: one lease");
+        assert!(config.starts_with("Config { seed: 42, nodes: "), "{config}");
+        assert_eq!(again, "again: cargo run --release -p sereno-sim -- --seed 42 --trace");
+        let failure = Failure { planted: Some(Planted::StaysLeader), ..failure };
+        let again = "cargo run --release -p sereno-sim --features planted -- --planted StaysLeader \
+                     --seed 42 --trace";
+        assert_eq!(failure.again(), again);
+    }
 }

@@ -25,6 +25,8 @@ pub(crate) struct LogService {
     pub(crate) memory: Memory,
     /// No quorum: nothing lands.
     pub(crate) is_out: bool,
+    /// No space: nothing can be written, and everything be read.
+    pub(crate) is_full: bool,
     pub(crate) cut: BTreeSet<usize>,
     pub(crate) slow: BTreeSet<usize>,
     /// In a thousand: appends lost, answers lost, late copies, refusals, and appends that arrive twice.
@@ -116,7 +118,12 @@ impl World {
             }
             return self.append_unknown(to);
         }
-        if draw < lost {
+        if self.log.is_full {
+            self.say(|| format!("n{node} -> append {position}: there is no space"));
+            self.mark("a full log takes no append");
+            let refused = Append::NotAppended("there is no space".into());
+            self.agenda.after(there, Event::Arrive(to, Arrival::Appended(refused)));
+        } else if draw < lost {
             self.say(|| format!("n{node} -> append {position}: lost"));
             self.append_unknown(to);
         } else if draw < lost + reply_lost {
@@ -164,6 +171,13 @@ impl World {
                 let delay = self.random.between(500 * MS, 25 * S);
                 let copy = Box::new(AppendCopy { to, expected, entry, reply_ns: None });
                 self.agenda.after(delay, Event::AppendReaches(copy));
+            }
+            return;
+        }
+        if self.log.is_full {
+            // It was sent before, and another copy may come later: this one says nothing about that.
+            if reply_ns.is_some() {
+                self.append_unknown(to);
             }
             return;
         }

@@ -19,6 +19,8 @@ impl World {
         let rehearsal = if self.log.doubts.remove(&to.node) {
             self.mark("a rehearsal differs");
             Rehearsal::Differs(head)
+        } else if self.log.is_full {
+            Rehearsal::Failed("there is no space".into())
         } else if self.reaches_log(to.node) {
             self.rehearsal(head, outcome_chain)
         } else {

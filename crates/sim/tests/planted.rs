@@ -2,12 +2,13 @@
 //! something.
 
 use sereno_core::planted::{self, Planted};
-use sereno_sim::{Config, run};
+use sereno_sim::{Config, explain, run};
 
 /// Found within so many seeds, from 0 on.
 fn seeds(bug: Planted) -> u64 {
     match bug {
         Planted::ActsOnUnknownAnnounce => 20,
+        Planted::ActsBeforeOwnAnnounce => 5,
         Planted::UnknownIsCommitted => 20,
         Planted::UnknownIsNotApplied => 20,
         Planted::RefusedAfterUnknown => 300,
@@ -16,6 +17,8 @@ fn seeds(bug: Planted) -> u64 {
         Planted::StaysLeader => 50,
         // Only one seed in 16 puts a log back.
         Planted::RestoredLogFollowed => 50,
+        // Few nodes come to distrust their log.
+        Planted::DistrustUntold => 200,
         Planted::SkewIgnored => 20,
         Planted::WallClockAtTakeover => 20,
         Planted::ClampRemoved => 20,
@@ -56,10 +59,11 @@ fn seeds(bug: Planted) -> u64 {
         Planted::ReplacedCampaignWaits => 20,
         Planted::HoldFenceIgnored => 300,
         Planted::BegunEndsWithoutFence => 200,
-        Planted::YoursForgotten => 100,
+        Planted::YoursForgotten => 200,
         Planted::CoolDownIgnored => 20,
         Planted::FinishedRunsAgain => 20,
-        Planted::RetriesIgnored => 50,
+        // A slot has to fail more often than its job allows.
+        Planted::RetriesIgnored => 600,
         Planted::AbandonedAttemptCounts => 50,
         Planted::AbandonGivesBackTwice => 50,
         Planted::FinishOfAnother => 200,
@@ -80,4 +84,30 @@ fn every_planted_bug_is_found() {
         }
     }
     assert!(missed.is_empty(), "not found: {missed:?}");
+}
+
+/// What is printed is enough to see it again: the same run comes to the same end.
+#[test]
+fn a_failure_can_be_played_again() {
+    planted::plant(Some(Planted::MillisecondsRoundedUp));
+    let found = (0..5).find_map(|seed| run(Config::of(seed), u64::MAX).err());
+    let silent = found.expect("it is found within five seeds");
+    let told = explain(silent.config.clone(), u64::MAX, false).expect_err("it is the same run");
+    planted::plant(None);
+    assert_eq!(
+        (told.at_ms, told.events, &told.message),
+        (silent.at_ms, silent.events, &silent.message)
+    );
+    let (text, seed) = (told.to_string(), told.config.seed);
+    assert!(told.lines.len() > 60, "{text}");
+    let lines: Vec<_> = text.lines().collect();
+    let [.., last_event, what, config, again] = lines[..] else { panic!("{text}") };
+    assert_eq!(Some(last_event), told.lines.last().map(String::as_str));
+    assert!(
+        what.contains(&format!("seed {seed} failed")) && what.contains(&told.message),
+        "{what}"
+    );
+    assert!(config.contains(&format!("Config {{ seed: {seed}")), "{config}");
+    assert!(again.contains("--features planted -- --planted MillisecondsRoundedUp"), "{again}");
+    assert!(again.ends_with(&format!("--seed {seed} --trace")), "{again}");
 }

@@ -96,6 +96,14 @@ impl Zones {
         self.nodes[zone].take().unwrap().stop();
     }
 
+    /// All its takeovers together, as its metrics tell.
+    pub fn takeover_seconds(&self, zone: usize) -> f64 {
+        let url = format!("{}/metrics", self.node(zone).url);
+        let text = http().get(url).send().unwrap().text().unwrap();
+        let line = text.lines().find_map(|it| it.strip_prefix("sereno_takeover_seconds_sum "));
+        line.expect("there is such a metric").parse().unwrap()
+    }
+
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().flatten().map(|node| node.url.clone()).collect()
     }

@@ -91,6 +91,25 @@ fn a_newer_one_waits_and_one_that_was_overtaken_meanwhile_does_not_begin() {
     assert!(seven.0 == 7 && seven.1.is_ok());
 }
 
+/// One that waits and finds the way free has not been told that a newer one was shown just before.
+#[test]
+fn one_that_finds_the_way_free_looks_once_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let fence = fence(&folder);
+    let mut first = fence.enter(5, Some(KEY), NOW).unwrap();
+    // While the other one sleeps between two looks: so once is not enough.
+    for round in 0..5 {
+        let (waits, token) = (fence.clone(), 10 * round + 6);
+        let waiting = thread::spawn(move || waits.enter(token, Some(KEY), LONG));
+        until(|| fence.highest().unwrap().unwrap().0 == token);
+        // As one does whose process dies before it works.
+        fence.show(token + 1, Some(KEY), Instant::now() + LONG).unwrap();
+        drop(first);
+        assert_eq!(refused(waiting.join().unwrap()).highest, token + 1);
+        first = fence.enter(token + 2, Some(KEY), NOW).unwrap();
+    }
+}
+
 /// Waits for what another thread does: a file has no events here.
 fn until(true_now: impl Fn() -> bool) {
     let end = Instant::now() + LONG;

@@ -107,6 +107,9 @@ fn it_sets_all_behind_the_fence_or_nothing() {
         "{error}"
     );
     assert_eq!((link.get("a"), link.get("c")), (Some("1".into()), None));
+    // Numbers, not texts.
+    assert_eq!(link.set("10", &[("a", "2")]), Ok(Some("10".into())));
+    assert!(link.set("9", &[("a", "x")]).unwrap_err().starts_with("FENCED 10 "));
     assert_eq!(link.set("9007199254740991", &[("a", "3")]), Ok(Some("9007199254740991".into())));
     let error = link.set("9007199254740990", &[("a", "x")]).unwrap_err();
     assert!(error.starts_with("FENCED 9007199254740991"), "no digit is lost: {error}");

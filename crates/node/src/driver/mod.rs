@@ -81,7 +81,7 @@ pub trait Observer: Send + Sync + 'static {
     fn committed(&self, _took: Duration, _commands: usize, _bytes: usize) {}
     /// An entry of another node was applied.
     fn followed(&self, _commands: usize, _bytes: usize) {}
-    /// This node leads, so long after it began to try.
+    /// This node leads, so long after the log last moved under another, or after the node started.
     fn leads(&self, _took: Duration) {}
     /// The log did not take an entry, or did not say.
     fn append_failed(&self, _result: &Append) {}

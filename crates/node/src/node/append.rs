@@ -160,6 +160,9 @@ impl Node {
         let body = Body::Announce(Announce { address, genesis });
         let stamps = Stamps { cluster: clock, tokens };
         self.append_stamped(now.mono, stamps, body, Vec::new(), out);
+        if planted::has(Planted::ActsBeforeOwnAnnounce) {
+            self.lead(now.mono, self.progress.moved_at, out);
+        }
     }
 
     pub(super) fn append_batch(&mut self, now: Mono, out: &mut Vec<Output>) {

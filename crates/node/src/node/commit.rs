@@ -23,14 +23,14 @@ impl Node {
         if self.is_serving() {
             self.not_ready = None;
         }
-        self.progress.moved_at = now.mono;
+        let silent_since = std::mem::replace(&mut self.progress.moved_at, now.mono);
         let took_ns = now.mono.since_ns(*sent_at);
         self.pace.add(calls.len(), took_ns);
         self.calls.forget_offers(self.state.time());
 
         assert!(outcomes.len() == calls.len(), "one outcome for one command");
         if matches!(entry.body, Body::Announce(_)) {
-            self.lead(now.mono, out);
+            self.lead(now.mono, silent_since, out);
         }
         if self.is_in_doubt() {
             self.end_calls(now.mono, &in_flight, &Undecided::Unknown, out);
@@ -81,13 +81,14 @@ impl Node {
         applied
     }
 
-    pub(super) fn lead(&mut self, now: Mono, out: &mut Vec<Output>) {
+    /// `silent_since`: when the log last moved before this node's announce, or this process began to look.
+    pub(super) fn lead(&mut self, now: Mono, silent_since: Mono, out: &mut Vec<Output>) {
         if self.phase == Phase::Following {
             self.phase = Phase::Leading;
             self.begin_to_be_reached(now);
             self.raise_new_log(now);
             self.unlink(out);
-            out.push(Output::Leads { took_ns: now.since_ns(self.began_to_try) });
+            out.push(Output::Leads { took_ns: now.since_ns(silent_since) });
             // Whoever waits has as long to ask again as if its call had ended now.
             let time = match planted::has(Planted::NoFreshGrace) {
                 true => ClusterTime(0),

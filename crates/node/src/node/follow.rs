@@ -308,7 +308,6 @@ impl Node {
     pub(super) fn step_down(&mut self, now: Mono, out: &mut Vec<Output>) {
         self.stamps = None;
         self.raising = None;
-        self.began_to_try = now;
         // The log has moved, though not by this node: who wrote there has its time.
         self.progress.moved_at = now;
         match self.phase {

@@ -1,17 +1,20 @@
 //! Calls and reads of a node that follows: passed to the leader over a link, and answered for it.
 
-use super::{CallId, Node, NodeCall, Output, Phase, ReadId, admission::IN_VAIN_MS};
+use super::{
+    CallId, Node, NodeCall, Output, Phase, ReadId,
+    admission::IN_VAIN_MS,
+    passed::{Passed, PassedCalls},
+};
 use crate::{
     clock::Mono,
     handle::{Reply, Undecided},
+    intake::{kind, may_wait},
     peer::{PeerCall, Request, Response},
 };
 use sereno_core::{
     command::Operation,
     ids::{ClusterTime, ObjectId, Position},
-    limits,
 };
-use std::collections::BTreeMap;
 
 /// A door further behind the leader than this answers nothing that changes the state.
 const BEHIND_MS_MAX: u64 = 5_000;
@@ -27,7 +30,7 @@ pub(super) struct Forward {
     /// The leader's cluster time when it was last heard of.
     leader_time: ClusterTime,
     pub(super) heard_at: Option<Mono>,
-    calls: BTreeMap<CallId, Passed>,
+    calls: PassedCalls,
     /// The barrier under way, and the reads that rest on it.
     barrier: Option<(u64, Vec<(ReadId, Mono)>)>,
     barriers: u64,
@@ -42,14 +45,6 @@ struct Applying {
     deadline: Mono,
     up_to: Position,
     since: Mono,
-}
-
-/// A call that the leader has.
-#[derive(Clone, Copy, Debug)]
-struct Passed {
-    deadline: Mono,
-    /// It may be held there for a wait.
-    is_held: bool,
 }
 
 impl Forward {
@@ -150,8 +145,8 @@ impl Node {
         }
         let born_at = born_at.unwrap_or(self.state.time());
         let timeout_ms = deadline.since_ns(now) / 1_000_000;
-        let is_held = hold_ms > 0 && crate::intake::may_wait(&operation);
-        self.forward.calls.insert(id, Passed { deadline, is_held });
+        let (is_held, kind) = (hold_ms > 0 && may_wait(&operation), kind(&operation));
+        self.forward.calls.insert(id, Passed { deadline, is_held, kind });
         let call = PeerCall { id, caller, operation, born_at, timeout_ms, hold_ms };
         out.push(Output::Send(Request::Call(call)));
     }
@@ -170,14 +165,14 @@ impl Node {
             let reason = format!("this node is {behind_ms} ms behind the leader");
             return Some(Undecided::Unavailable { reason, retry_after_ms: 1_000 });
         }
-        let is_full = self.forward.calls.len() >= limits::INTAKE_ORDINARY_MAX;
-        let is_ending = crate::intake::is_ending(operation);
-        (is_full && !is_ending).then_some(Undecided::Overloaded { retry_after_ms: RETRY_AFTER_MS })
+        // A flood of acquires must not keep anybody's renewal or release from the leader.
+        let is_full = self.forward.calls.is_full(kind(operation));
+        is_full.then_some(Undecided::Overloaded { retry_after_ms: RETRY_AFTER_MS })
     }
 
     /// Nobody listens to a call that was passed on.
     pub(super) fn pass_cancelled(&mut self, id: CallId, out: &mut Vec<Output>) {
-        if self.forward.calls.remove(&id).is_some() && self.forward.is_up {
+        if self.forward.calls.remove(id).is_some() && self.forward.is_up {
             out.push(Output::Send(Request::Cancelled(id)));
         }
     }
@@ -193,7 +188,7 @@ impl Node {
         self.forward.heard_at = Some(now);
         match response {
             Response::Reply(id, reply) => {
-                if self.forward.calls.remove(&id).is_some() {
+                if self.forward.calls.remove(id).is_some() {
                     out.push(Output::Reply(id, reply));
                 } else if let Some(claim) = crate::handle::granted_claim(&reply) {
                     // Its caller had gone; whoever leads now finds it by the same number.
@@ -262,17 +257,15 @@ impl Node {
 
     /// Answers callers whose deadline has passed while the leader has their call.
     pub(super) fn end_overdue_passed(&mut self, now: Mono, out: &mut Vec<Output>) {
-        let is_overdue = |deadline: Mono| deadline <= now;
-        let overdue = self.forward.calls.iter().filter(|(_, passed)| is_overdue(passed.deadline));
-        for id in overdue.map(|(&id, _)| id).collect::<Vec<_>>() {
-            self.forward.calls.remove(&id);
+        for id in self.forward.calls.take_overdue(now) {
             out.push(Output::Reply(id, Reply::Undecided(Undecided::Unknown)));
         }
         let mut is_in_time = |id: ReadId, deadline: Mono| {
-            if is_overdue(deadline) {
+            let is_in_time = deadline > now;
+            if !is_in_time {
                 out.push(Output::ReadFailed(id, super::admission::too_late()));
             }
-            !is_overdue(deadline)
+            is_in_time
         };
         if let Some((_, reads)) = &mut self.forward.barrier {
             reads.retain(|&(id, deadline)| is_in_time(id, deadline));

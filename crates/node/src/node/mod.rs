@@ -16,6 +16,7 @@ mod follow;
 mod foreign;
 mod forward;
 mod pace;
+mod passed;
 mod peers;
 mod presence;
 mod rehearsal;
@@ -216,7 +217,8 @@ pub enum Output {
     Trim(Position),
     /// Make two fresh states up to `head`.
     Reload(Head),
-    /// This node leads from here on; the time since it began to try, in nanoseconds.
+    /// This node leads from here on; the time since the log last moved under another, or since this process began to
+    /// look, in nanoseconds.
     Leads {
         /// How long it took.
         took_ns: u64,
@@ -275,7 +277,6 @@ pub struct Node {
     anonymous: Caller,
     /// Nothing is appended before this moment.
     retry_at: Mono,
-    began_to_try: Mono,
     pub(crate) applied_at: Mono,
     scan_at: Mono,
     pub(crate) snapshot: SnapshotPlan,
@@ -313,7 +314,6 @@ impl Node {
             reads: Vec::new(),
             anonymous: Caller::new("").expect("anonymous is a caller"),
             retry_at: now.mono,
-            began_to_try: now.mono,
             applied_at: now.mono,
             scan_at: now.mono,
             snapshot,
@@ -354,7 +354,7 @@ impl Node {
             }
             Input::Appended(result) => self.appended(now, result, out),
             Input::Rehearsed(rehearsal) => self.rehearsed(now.mono, rehearsal, out),
-            Input::Reloaded { state, again } => self.reloaded(now.mono, *state, again),
+            Input::Reloaded { state, again } => self.reloaded(*state, again),
             Input::Fetched(fetched) => self.fetched(now, fetched, out),
             Input::Linked(address) => self.linked(now.mono, &address, out),
             Input::LinkLost(address) => self.link_lost(&address, out),

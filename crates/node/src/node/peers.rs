@@ -280,7 +280,8 @@ impl Node {
     pub(super) fn hold_trim_for_others(&mut self) {
         let is_wanted = self.peers.seen.values().any(|seen| seen.record.distrusts);
         let is_done = self.state.is_trim_held() || self.peers.hold_queued;
-        if self.phase == Phase::Leading && is_wanted && !is_done {
+        let is_untold = planted::has(Planted::DistrustUntold);
+        if self.phase == Phase::Leading && is_wanted && !is_done && !is_untold {
             self.peers.hold_queued = true;
             let command = self.own(Operation::HoldTrim);
             self.intake.push_own(pending(None, command));

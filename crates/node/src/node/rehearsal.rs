@@ -82,13 +82,12 @@ impl Node {
         }
     }
 
-    pub(super) fn reloaded(&mut self, now: Mono, state: State, again: EntryHash) {
+    pub(super) fn reloaded(&mut self, state: State, again: EntryHash) {
         let Phase::Suspect { reloading: true } = self.phase else { return };
         assert!(state.head() == self.state.head(), "nothing was appended meanwhile");
         let is_sound = state.outcome_chain() == again;
         self.state = state;
         self.stamps = None;
-        self.began_to_try = now;
         self.phase = if is_sound {
             Phase::Following
         } else {

@@ -9,8 +9,8 @@ use sereno_log::{
     presence::{MemoryPresence, Presence},
 };
 use sereno_node::{
-    driver::{self, Dial, Secret, Shared, Stream, accept_link},
-    handle::{Consistency, NodeHandle, Role},
+    driver::{self, Dial, Observer, Secret, Shared, Stream, accept_link},
+    handle::{Consistency, NodeHandle, Role, Undecided},
 };
 use std::{
     collections::BTreeMap,
@@ -47,12 +47,26 @@ struct Cluster {
     network: Network,
 }
 
+/// How long each of a node's takeovers took.
+#[derive(Default)]
+struct Takeovers(Mutex<Vec<Duration>>);
+
+impl Observer for Takeovers {
+    fn leads(&self, took: Duration) {
+        self.0.lock().expect("no thread panicked with it").push(took);
+    }
+}
+
 impl Cluster {
     async fn start(&self, id: &str) -> NodeHandle {
+        self.start_with(id, b"s", Arc::new(())).await
+    }
+
+    async fn start_with(&self, id: &str, secret: &[u8], observer: Arc<dyn Observer>) -> NodeHandle {
         let shared = Shared {
             presence: Arc::new(self.presence.clone()),
             dial: Arc::new(self.network.clone()),
-            secret: Secret::new(b"s"),
+            secret: Secret::new(secret),
         };
         let config = driver::Config {
             node_id: id.into(),
@@ -61,7 +75,7 @@ impl Cluster {
             ..config()
         };
         let log: Arc<dyn Log> = Arc::new(self.log.clone());
-        let node = driver::start(log, config, Vec::new(), Arc::new(())).await.expect("it starts");
+        let node = driver::start(log, config, Vec::new(), observer).await.expect("it starts");
         self.is_at(id, &node);
         node
     }
@@ -137,8 +151,11 @@ async fn a_leader_whose_appends_stand_still_is_followed_after_a_silence() {
     let cluster = Cluster::default();
     let a = cluster.start("a").await;
     ready(&a).await;
-    let b = cluster.start("b").await;
+    let takeovers = Arc::new(Takeovers::default());
+    let b = cluster.start_with("b", b"s", takeovers.clone()).await;
     ready(&b).await;
+    // It follows for a while: what it tells of a takeover must not count that.
+    tokio::time::sleep(Duration::from_secs(20)).await;
     let (head, _) = chain(&a).await;
     // The leader's appends get lost, however often they are sent: b hears nothing any more.
     for _ in 0..8 {
@@ -148,6 +165,8 @@ async fn a_leader_whose_appends_stand_still_is_followed_after_a_silence() {
     until(&b, |status| matches!(status.role, Role::Leader { .. })).await;
     let took = begun.elapsed();
     assert!((2_000..3_500).contains(&took.as_millis()), "{took:?}");
+    let told = takeovers.0.lock().expect("no thread panicked with it").clone();
+    assert!(matches!(told[..], [it] if (2_000..3_500).contains(&it.as_millis())), "{told:?}");
     // The old leader finds that out, follows, and passes on what it is asked.
     until(&a, |status| status.role == Role::Follower && status.not_ready.is_none()).await;
     granted(&a, acquire("r", 1)).await;
@@ -170,8 +189,48 @@ async fn without_a_link_a_standby_says_so_and_waits_half_as_long() {
     assert!(leads(&a));
     let stale = node_position(&b).await;
     assert!(stale > Position(1), "it follows all the same");
+    // Now the leader falls silent: its heartbeat is lost, and sent in vain three times more within the next 350 ms.
+    until(&b, |status| status.position > stale).await;
+    for _ in 0..5 {
+        cluster.log.plan_append(AppendFault::Lost);
+    }
+    let begun = Instant::now();
+    until(&b, |status| matches!(status.role, Role::Leader { .. })).await;
+    let took = begun.elapsed();
+    assert!((850..1_500).contains(&took.as_millis()), "{took:?}");
     a.stop().await;
     b.stop().await;
+}
+
+/// Whether a node has no link to whom the log names as leader, and passes nothing on.
+async fn is_cut_off(node: &NodeHandle, leader: &NodeHandle) {
+    until(node, |status| status.not_ready.as_deref() == Some("the leader is not reached")).await;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        // Clients come to the leader, or it would resign: no other node reaches it.
+        decided(leader, acquire("its", 9)).await;
+        let refused = undecided(node, acquire("r", 1)).await;
+        assert!(matches!(refused, Undecided::Unavailable { .. }), "{refused:?}");
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let read = node.read(Consistency::Consistent, deadline, |state| state.leases()).await;
+        assert!(read.is_err(), "{read:?}");
+        assert_eq!(node.status().borrow().leader_heard_ms, None);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let leases = leader.read(Consistency::Consistent, deadline, |state| state.leases()).await;
+    assert_eq!(leases.expect("it leads").0, 1, "nothing has come of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_with_another_secret_is_never_linked_and_passes_nothing_on() {
+    let cluster = Cluster::default();
+    let a = cluster.start("a").await;
+    ready(&a).await;
+    let stranger = cluster.start_with("b", b"t", Arc::new(())).await;
+    is_cut_off(&stranger, &a).await;
+    stranger.stop().await;
+    a.stop().await;
 }
 
 /// Another service runs where the leader was, with the same secret: it knows nothing of this log.

@@ -132,7 +132,8 @@ async fn somebody_elses_entry_stops_the_driver() {
     })));
     let told = undecided(&node, acquire("a", 1)).await;
     assert!(matches!(told, Undecided::Unavailable { .. }), "certainly not applied: {told:?}");
-    assert!(failed_with(&node, &format!("{head:?}")).await);
+    let said = format!("this node has written it up to position {}", head.position);
+    assert!(failed_with(&node, &said).await);
 }
 
 /// A log that ends with an entry that chains to nothing.

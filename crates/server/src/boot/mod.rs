@@ -16,7 +16,7 @@ use crate::{
     cluster::Links,
     config::{Config, ConfigError, LogEngine},
     door::{Bounds, Door, Hosts, Phase, Reach, Running, listen},
-    metrics::Metrics,
+    metrics::{Leaderless, Metrics},
 };
 use failure::Failure;
 use open::Opened;
@@ -266,13 +266,14 @@ async fn begin_audit(node: NodeHandle, audit: Arc<Audit>) {
 
 async fn sample(node: NodeHandle, metrics: Arc<Metrics>) {
     let status = node.status();
-    let mut before = tokio::time::Instant::now();
+    let mut leaderless = Leaderless::new(tokio::time::Instant::now());
     loop {
         tokio::time::sleep(SAMPLE).await;
-        let now = tokio::time::Instant::now();
-        if status.borrow().not_ready.is_some() {
-            metrics.node.leaderless(now - before);
-        }
-        before = now;
+        let (position, is_named) = {
+            let status = status.borrow();
+            (status.position, status.leader.is_some())
+        };
+        let passed = leaderless.passed(tokio::time::Instant::now(), position, is_named);
+        metrics.node.leaderless(passed);
     }
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod door;
 mod events;
 mod hot;
+mod leaderless;
 mod node;
 mod scrape;
 mod vacancies;
@@ -17,6 +18,7 @@ pub(crate) use calls::{CallMetrics, Kind, Mode, OK, WAITING};
 pub(crate) use door::{Counted, DoorMetrics};
 pub(crate) use events::EventMetrics;
 pub(crate) use hot::HotResources;
+pub(crate) use leaderless::Leaderless;
 pub(crate) use node::NodeMetrics;
 pub(crate) use scrape::{Present, Sample};
 

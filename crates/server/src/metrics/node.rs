@@ -61,12 +61,12 @@ impl NodeMetrics {
         );
         registry.register(
             "takeover_seconds",
-            "Time from the first try to lead until this node led",
+            "Time from the log's last entry under another leader, or from the start, until this node led",
             metrics.takeover_seconds.clone(),
         );
         registry.register(
             "leaderless_seconds",
-            "Time during which this node did not serve",
+            "Time during which nobody led, as this node saw it",
             metrics.leaderless_seconds.clone(),
         );
         registry.register(

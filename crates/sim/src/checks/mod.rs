@@ -10,6 +10,7 @@ mod elections;
 mod fence;
 mod flow;
 mod holds;
+pub(crate) mod kept;
 mod ledger;
 pub(crate) mod levels;
 mod marks;

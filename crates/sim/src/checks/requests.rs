@@ -43,7 +43,7 @@ impl Requests {
             return self.abandoned(key, outcome);
         }
         if let Some(key) = key_of(&command.operation) {
-            self.answered(key, outcome.time, answer_of(outcome));
+            self.answered(key, outcome, answer_of(outcome));
         }
     }
 
@@ -55,7 +55,8 @@ impl Requests {
         answered.is_some_and(|(_, at)| at.until(time) > MEMORY_MS)
     }
 
-    fn answered(&mut self, key: String, time: ClusterTime, now: Answer) {
+    fn answered(&mut self, key: String, outcome: &Outcome, now: Answer) {
+        let time = outcome.time;
         if now == Answer::None {
             return;
         }
@@ -69,7 +70,12 @@ impl Requests {
             is_same,
             "S6: the same request, the same answer: {key} got {before:?}, now {now:?}"
         );
-        self.answers.insert(key, (now, time));
+        // A refusal is remembered for so long from when it was decided, and not from when it was last repeated.
+        let decided = match (before, &now) {
+            (Some(&(_, at)), Answer::Refused(_)) if outcome.replayed.is_some() => at,
+            _ => time,
+        };
+        self.answers.insert(key, (now, decided));
     }
 
     /// From here on it holds nothing and never will (S7).

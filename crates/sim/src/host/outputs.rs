@@ -2,7 +2,7 @@
 
 use super::{For, Reading};
 use crate::{
-    checks::{check_barrier, levels},
+    checks::{check_barrier, kept, levels},
     clock::{MS, S},
     event::{Attempt, Event, Healing, Seen, ToClient},
     world::World,
@@ -40,6 +40,7 @@ impl World {
                 Output::Send(request) => self.send_request(node, request),
                 Output::Publish(record) => self.publish(node, record),
                 Output::Trim(position) => {
+                    self.check_may_trim(node);
                     let (to, delay) = (self.to(node), self.random.skewed(MS, 500 * MS));
                     self.agenda.after(delay, Event::Trim(to, position));
                 }
@@ -82,6 +83,12 @@ impl World {
         process.checked = head.position;
         self.truth.one_state.applied(node, head, state.outcome_chain());
         self.trace.mix(&[1, node as u64, head.position.0]);
+    }
+
+    /// A log that has to be kept is kept.
+    fn check_may_trim(&self, node: usize) {
+        let process = self.hosts[node].process.as_ref().expect("only a process trims");
+        kept::trims(node, process.node.state());
     }
 
     /// A node that goes on understands the level in force.

@@ -1,6 +1,7 @@
 //! What must be true once all is well: somebody leads, everybody has caught up, and everything comes to its end.
 
 use super::World;
+use crate::checks::kept;
 use sereno_node::handle::Role;
 
 impl World {
@@ -27,6 +28,14 @@ impl World {
             );
         }
         assert!(leaders == 1, "liveness: one leader, not {leaders}");
+    }
+
+    /// Section 7: nobody trims what a node may need that disagrees with its log.
+    pub(crate) fn check_kept(&mut self) {
+        if !self.is_over() {
+            kept::is_told(&self.truth.state);
+            self.mark("a log is kept whole for a node that disagrees with it");
+        }
     }
 
     pub(super) fn is_quiet(&self) -> bool {

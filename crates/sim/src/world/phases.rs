@@ -11,6 +11,8 @@ use crate::{
 const CALM_NS: u64 = 2 * S;
 /// After all is healed, a leader is there and every node is ready within this.
 const READY_NS: u64 = 12 * S;
+/// An operator comes after this: by then somebody leads, and all nodes know of each other.
+const OPERATOR_NS: u64 = 12 * S;
 /// Cluster time is measured for so long.
 const FLOW_NS: u64 = 10 * S;
 /// A takeover under no faults comes within this.
@@ -41,8 +43,9 @@ impl World {
         if self.config.upgraded_from.is_some() {
             self.plan_upgrade();
         }
-        let faulty = self.faults();
+        let mut faulty = self.faults();
         self.heal_all();
+        faulty += self.wait_for_an_operator();
         self.run_until(faulty + READY_NS);
         self.check_ready();
         match self.config.scenario {
@@ -50,6 +53,16 @@ impl World {
             Scenario::PutBackAndLed => self.put_back_and_led(),
             Scenario::Plain | Scenario::Wiped | Scenario::Backup => self.calm(faulty),
         }
+    }
+
+    /// Where nodes have doubts, an operator comes some time after all else is well. Gives how long that took.
+    fn wait_for_an_operator(&mut self) -> Real {
+        if !(0..self.hosts.len()).any(|node| self.is_suspect(node)) {
+            return 0;
+        }
+        self.run_until(self.agenda.now + OPERATOR_NS);
+        self.look_after_suspects();
+        OPERATOR_NS
     }
 
     /// The time of faults. Gives its end.

@@ -90,7 +90,7 @@ fn reason() -> Reason {
 }
 
 fn request_id(kind: &str, number: u64) -> RequestId {
-    RequestId::new(&format!("{kind}-{number}")).unwrap()
+    RequestId::new(&format!("{kind}-{number:08}")).unwrap()
 }
 
 impl Service {

@@ -13,19 +13,19 @@ use sereno_core::{command::Operation, ids::Position, limits};
 use sereno_log::{Append, memory::Memory};
 
 /// A node that leads, alone so far.
-fn leading() -> Shared {
+pub(super) fn leading() -> Shared {
     let mut shared = Shared::at(Memory::default());
     shared.pass(2_100);
     assert!(shared.node.is_leader());
     shared
 }
 
-fn reply(shared: &Shared, id: u64) -> &Reply {
+pub(super) fn reply(shared: &Shared, id: u64) -> &Reply {
     let found = shared.replies.iter().find(|(of, _)| *of == CallId(id));
     &found.expect("it is answered").1
 }
 
-fn is_unavailable(reply: &Reply) -> bool {
+pub(super) fn is_unavailable(reply: &Reply) -> bool {
     matches!(reply, Reply::Undecided(Undecided::Unavailable { .. }))
 }
 

@@ -20,7 +20,7 @@ use sereno_core::{
 };
 use sereno_log::{Append, memory::Memory};
 
-const OTHER: &str = "there";
+pub(super) const OTHER: &str = "there";
 
 pub(super) struct Shared {
     pub(super) node: Node,
@@ -30,8 +30,11 @@ pub(super) struct Shared {
     pub(super) lands: bool,
     pub(super) sent: Option<(Head, SealedEntry)>,
     fetches: usize,
+    pub(super) rehearsals: usize,
+    /// How long each time took that it came to lead.
+    pub(super) leads_ns: Vec<u64>,
     links: Vec<Option<String>>,
-    requests: Vec<Request>,
+    pub(super) requests: Vec<Request>,
     pub(super) replies: Vec<(CallId, Reply)>,
     pub(super) halted: Option<String>,
 }
@@ -48,8 +51,7 @@ impl Shared {
         let sealed = genesis.seal(Scribe::new().state.log_id());
         assert_eq!(shared.log.append(&Head::EMPTY, &sealed), Append::Committed);
         shared.fetched(vec![sealed]);
-        let leads = shared.other(Body::Announce(Announce { address: OTHER.into(), genesis: None }));
-        shared.fetched(vec![leads]);
+        shared.other_leads();
         assert_eq!(shared.links.last(), Some(&Some(OTHER.into())));
         shared
     }
@@ -70,6 +72,8 @@ impl Shared {
             lands: true,
             sent: None,
             fetches: 0,
+            rehearsals: 0,
+            leads_ns: Vec::new(),
             links: Vec::new(),
             requests: Vec::new(),
             replies: Vec::new(),
@@ -99,7 +103,7 @@ impl Shared {
         sealed
     }
 
-    fn beat(&mut self) {
+    pub(super) fn beat(&mut self) {
         let beat = self.other(Body::Batch(Vec::new()));
         self.fetched(vec![beat]);
     }
@@ -108,12 +112,28 @@ impl Shared {
         self.give(Input::Fetched(Fetched::Entries(entries)));
     }
 
+    /// What this node has sent last, as the log would read it.
+    pub(super) fn sent_body(&self) -> Option<Body> {
+        let (_, sealed) = self.sent.as_ref()?;
+        Some(Entry::decode(&sealed.bytes).expect("the node sends entries").body)
+    }
+
+    pub(super) fn other_announces(&mut self, address: &str) -> SealedEntry {
+        self.other(Body::Announce(Announce { address: address.into(), genesis: None }))
+    }
+
+    /// The other node announces, and this one reads it.
+    pub(super) fn other_leads(&mut self) {
+        let leads = self.other_announces(OTHER);
+        self.fetched(vec![leads]);
+    }
+
     pub(super) fn present(&mut self, beat: u64, others: &[(&str, u64)]) {
         let record = |&(id, wall_us): &(&str, u64)| Presence { wall_us, beat, ..presence_of(id) };
         self.give(Input::Present(others.iter().map(record).collect()));
     }
 
-    fn call(&mut self, id: u64, is_passed: bool) {
+    pub(super) fn call(&mut self, id: u64, is_passed: bool) {
         self.ask(id, acquire("a", id), is_passed);
     }
 
@@ -139,6 +159,8 @@ impl Shared {
             match output {
                 Output::Append { expected, entry } => self.sent = Some((expected, entry)),
                 Output::Fetch(_) => self.fetches += 1,
+                Output::Rehearse { .. } => self.rehearsals += 1,
+                Output::Leads { took_ns } => self.leads_ns.push(took_ns),
                 Output::Link(leader) => self.links.push(leader),
                 Output::Send(request) => self.requests.push(request),
                 Output::Reply(id, reply) => self.replies.push((id, reply)),
@@ -270,7 +292,7 @@ fn a_leader_that_would_resign_and_is_overtaken_follows() {
     }
     let (expected, resign) = shared.sent.take().expect("nobody reaches it: it resigns");
     assert_eq!(Entry::decode(&resign.bytes).map(|entry| entry.body), Ok(Body::Resign));
-    shared.other(Body::Announce(Announce { address: OTHER.into(), genesis: None }));
+    shared.other_announces(OTHER);
     let fetches = shared.fetches;
     let conflict = shared.log.append(&expected, &resign);
     shared.give(Input::Appended(conflict));
@@ -309,9 +331,7 @@ fn a_silence_that_another_has_ended_makes_nobody_patient() {
         }
         // Its process stands still meanwhile.
         shared.forward(shared.now.mono.plus_ms(30_000));
-        let body = Body::Announce(Announce { address: OTHER.into(), genesis: None });
-        let other = shared.other(body);
-        shared.fetched(vec![other]);
+        shared.other_leads();
     }
     shared.give(Input::Linked(OTHER.into()));
     shared.beat();
