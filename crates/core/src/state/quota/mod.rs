@@ -8,6 +8,7 @@ mod commit;
 mod layers;
 mod lifecycle;
 mod limits;
+mod order;
 mod read;
 mod reconcile;
 mod request;
