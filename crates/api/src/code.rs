@@ -147,6 +147,14 @@ codes! {
     UnknownOutcome = "UNKNOWN_OUTCOME", 504, "The outcome is unknown";
 }
 
+impl ErrorCode {
+    /// The code that a text begins with, as `UNAVAILABLE: no leader` does: an answer of a service, and no silence.
+    pub fn leading(text: &str) -> Option<Self> {
+        let (code, _) = text.split_once(": ")?;
+        Self::ALL.iter().copied().find(|known| known.as_str() == code)
+    }
+}
+
 impl std::fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
@@ -187,6 +195,7 @@ mod tests {
     fn every_code_reads_back_and_has_an_error_status() {
         for &code in ErrorCode::ALL {
             assert_eq!(ErrorCode::parse(code.as_str()), code);
+            assert_eq!(ErrorCode::leading(&format!("{code}: so it is")), Some(code));
             assert!((400..600).contains(&code.status()), "{code}");
         }
         let later: ErrorCode = serde_json::from_str("\"FROM_THE_FUTURE\"").unwrap();

@@ -68,8 +68,32 @@ fn text(line: &AuditLine) -> String {
     add("code=", line.code.map(|code| code.to_string()));
     add("version=", line.version.map(|version| version.to_string()));
     add("floor=", line.floor.map(|floor| floor.to_string()));
+    add("level=", line.level.map(|level| level.to_string()));
     add("reason=", line.reason.as_ref().map(|reason| format!("{reason:?}")));
     add("log=", line.log_id.clone());
-    add("missing from position ", line.gap_from.map(|from| from.to_string()));
+    let gap = line.gap_from.map(|from| format!("{from} to {}", line.position));
+    add("missing: positions ", gap);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn told(kind: &str, field: &str, value: Value) -> String {
+        let mut line = json!({
+            "seq": 7, "position": 12, "kind": kind, "revision": 3, "previous": "00", "check": "11",
+        });
+        line[field] = value;
+        text(&serde_json::from_value(line).unwrap())
+    }
+
+    #[test]
+    fn a_gap_says_from_where_to_where_and_a_level_which() {
+        let gap = told("gap", "gapFrom", json!(4));
+        assert!(gap.ends_with("missing: positions 4 to 12"), "{gap}");
+        let raised = told("levelRaised", "level", json!(3));
+        assert!(raised.ends_with("level=3"), "{raised}");
+    }
 }

@@ -87,7 +87,7 @@ impl fmt::Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let failure = Self::new(error.to_string());
+        let failure = Self::new(wording::in_durations(&error.to_string()));
         match &error {
             Error::Refused(problem) => {
                 let failure = Self::new(format!("{}: {}", problem.code, wording::detail(problem)))
@@ -118,10 +118,11 @@ fn exit_for(code: ErrorCode) -> u8 {
 
 /// A service that answers gives its code first.
 fn unavailable_hint(why: &str) -> &'static str {
-    let codes = [ErrorCode::Unavailable, ErrorCode::Overloaded, ErrorCode::LimitReached];
-    match codes.iter().any(|code| why.starts_with(&format!("{code}: "))) {
-        true => "It answers, and does not take this call now: see `sereno status`, and try again.",
-        false => {
+    match ErrorCode::leading(why) {
+        Some(_) => {
+            "It answers, and does not take this call now: see `sereno status`, and try again."
+        }
+        None => {
             "Is it running there? Start one with `sereno serve`; name another with --server or SERENO_SERVER."
         }
     }

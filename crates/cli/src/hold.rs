@@ -1,7 +1,8 @@
 //! `sereno hold RESOURCE`: hold something for somebody.
 
 use crate::{
-    connect::Service, failure::Failure, holds::HINTS, locks::InNamespace, output::Output, values,
+    connect::Service, failure::Failure, holds::HINTS, locks::InNamespace, output::Output, pause,
+    values,
 };
 use clap::Args;
 use sereno_client::{
@@ -32,7 +33,7 @@ pub(crate) struct HoldArgs {
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     max_hold: Option<Duration>,
     /// A hold of the same owner that ends in the same moment, with its fence where payment has begun; can be given
-    /// several times. If the new hold is refused it stays.
+    /// several times. If the new hold is refused it stays; one that the owner does not have is passed over.
     #[arg(long, value_name = "RESOURCE[=FENCE]", value_parser = replaced)]
     replaces: Vec<(String, Option<u64>)>,
     /// A note for people; can be given several times.
@@ -93,8 +94,10 @@ pub(crate) async fn run(args: HoldArgs) -> Result<u8, Failure> {
     for (key, value) in args.label {
         place = place.label(key, value);
     }
-    let held =
-        place.hold().await.map_err(|error| Failure::from(Error::from(error)).hints(&HINTS))?;
+    let held = match place.hold().await {
+        Ok(held) => held,
+        Err(error) => return Err(pause::or_else(&client, Error::from(error)).await.hints(&HINTS)),
+    };
     let namespace = args.at.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
     args.output.answer(&answer(namespace, &held), |answer| text(answer, &held))?;
     Ok(0)

@@ -1,13 +1,27 @@
 //! The pause after a restore, in which nothing is granted.
 
 use crate::{failure::Failure, output::human};
+use sereno_client::{Client, Error};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a command that wanted a lock says of it. Its exit code is the caller's matter.
-pub(crate) fn failure(paused_ms: u64) -> Failure {
+/// Why nothing was granted: the pause, where it is one, with until when; else the error itself, with its exit code.
+pub(crate) async fn or_else(client: &Client, error: Error) -> Failure {
+    let is_unavailable = matches!(error, Error::Unavailable(_));
+    let plain = Failure::from(error);
+    if is_unavailable
+        && let Ok(status) = client.status().await
+        && status.paused_ms > 0
+    {
+        return failure(status.paused_ms).exit(plain.exit);
+    }
+    plain
+}
+
+/// What a command that wanted a lock or a hold says of it. Its exit code is the caller's matter.
+fn failure(paused_ms: u64) -> Failure {
     Failure::new(format!(
-        "UNAVAILABLE: the service was restored from a backup and grants nothing {}: whoever was granted a lock after \
-         the backup was made may still be at work, and has stopped by then",
+        "UNAVAILABLE: the service was restored from a backup and grants nothing {}: whoever was granted something \
+         after the backup was made may still be at work, and has stopped by then",
         until(paused_ms)
     ))
     .hint("Try again then; renewals, releases and reads are served meanwhile. `sereno status` shows what is left.")

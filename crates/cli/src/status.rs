@@ -30,7 +30,7 @@ fn cluster(status: &Status) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(leader) = &status.leader {
         let heard = match status.leader_heard_ms {
-            _ if leader.node_id == status.node_id => "this node".into(),
+            _ if status.role == Role::Leader => "this node".into(),
             Some(ms) => format!("heard of {} ago, {} behind", human(ms), human(status.behind_ms)),
             None => "not reached".into(),
         };
@@ -105,7 +105,8 @@ const LATE_MS: u64 = 5_000;
 
 /// All nodes that share the log, as the one that answers sees them.
 fn nodes(status: &Status) -> Option<String> {
-    let own_address = status.leader.as_ref().filter(|it| it.node_id == status.node_id);
+    // Not by its id: another process may lead with the same.
+    let own_address = status.leader.as_ref().filter(|_| status.role == Role::Leader);
     let own = Peer {
         node_id: status.node_id.clone(),
         address: own_address.map_or("(answers)".into(), |it| it.address.clone()),
@@ -149,7 +150,8 @@ fn own_state(status: &Status) -> String {
 }
 
 fn state(status: &Status, peer: &Peer) -> String {
-    let leads = status.leader.as_ref().is_some_and(|it| it.node_id == peer.node_id);
+    let is_it = |it: &Leader| it.node_id == peer.node_id && it.address == peer.address;
+    let leads = status.leader.as_ref().is_some_and(is_it);
     match peer.silent_ms {
         ms if peer.gone => format!("gone, last seen {} ago", human(ms)),
         ms if ms > LATE_MS => format!("silent for {}", human(ms)),
@@ -260,6 +262,15 @@ mod tests {
             );
         };
         is_shown(&Status { twin: twin.clone(), ..status() }, "a ");
+        // The other one of them leads: neither is taken for it.
+        let leader = Leader { node_id: "a".into(), address: "http://x:7480".into(), epoch: 7 };
+        let led = Status { leader: Some(leader), twin: twin.clone(), ..status() };
+        let text = nodes(&led).expect("there is more than one");
+        assert!(text.contains("(answers)") && !text.contains("leads"), "{text}");
+        assert_eq!(
+            cluster(&led)[0].1,
+            "a at http://x:7480, epoch 7 (heard of 0.3s ago, 0.0s behind)"
+        );
         is_shown(&Status { peers: vec![Peer { twin, ..peer("b", 0) }], ..status() }, "b ");
     }
 }

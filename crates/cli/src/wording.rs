@@ -89,7 +89,7 @@ fn of_the_namespace(text: &str) -> String {
 }
 
 /// `29991 ms` becomes `29s`. What stands in quotes is somebody's own.
-fn in_durations(text: &str) -> String {
+pub(crate) fn in_durations(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let mut spoken: Vec<String> = Vec::new();
     let mut quoted = false;

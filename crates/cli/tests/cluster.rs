@@ -98,7 +98,12 @@ fn a_backup_of_a_log_in_etcd_begins_a_new_one_with_larger_tokens() {
     // The folder of such a node has its trail and no log.
     let folder = zones.dir.join(ZONES[0]);
     let doctor = sereno(&["doctor", "--audit", "--data", folder.to_str().unwrap()]);
-    assert!(stdout(&doctor).contains("whose log is in etcd"), "{doctor:?}");
+    for part in ["whose log is in etcd", "sereno doctor --log", "the audit trail, and nothing else"]
+    {
+        assert!(stdout(&doctor).contains(part), "{doctor:?}");
+    }
+    let without = stdout(&sereno(&["doctor", "--data", folder.to_str().unwrap()]));
+    assert!(without.ends_with("nothing was examined\n"), "{without}");
     let restore = ["restore", "--from", file, "--log", &new, "--pause", "1s"];
     assert!(stdout(&sereno(&restore)).contains("--log etcd://"));
     let twice = sereno(&restore);

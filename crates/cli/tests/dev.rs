@@ -8,20 +8,18 @@ use serde_json::Value;
 use std::{
     io::{BufRead, BufReader},
     process::{Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
-use support::{SERENO, sereno, signal, stdout, zones::wait_until};
+use support::{
+    SERENO, sereno, signal, stdout,
+    wait::{alive, until},
+    zones::wait_until,
+};
 
 /// The processes that it names.
 fn processes(told: &[String]) -> Vec<u32> {
     let of = |line: &String| line.split_once("(process ")?.1.trim_end_matches(')').parse().ok();
     told.iter().filter_map(of).collect()
-}
-
-fn is_there(pid: u32) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    state.is_ok_and(|text| !text.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
 }
 
 /// `host:port` of the members of etcd that it names.
@@ -110,23 +108,19 @@ fn one_signal_stops_all_of_it() {
     }
     let all = processes(&told);
     assert_eq!(all.len(), 6, "three members and three nodes: {told:?}");
-    assert!(all.iter().all(|&pid| is_there(pid)));
+    assert!(all.iter().all(|&pid| alive(pid)));
     let export = told.iter().find_map(|line| line.trim().strip_prefix("export SERENO_SERVER="));
     let servers = export.unwrap();
     servers.split(',').for_each(|node| check_status(node, &members(&told)));
     // A node stops as any `sereno serve` does, though the one that started it has blocked the signal for itself.
     signal("-TERM", all[3]);
-    let begun = Instant::now();
-    while is_there(all[3]) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "a node can be stopped");
-        thread::sleep(Duration::from_millis(20));
-    }
+    until("a node can be stopped", Duration::from_secs(20), || !alive(all[3]));
     assert!(sereno(&["lock", "try", "--server", servers, "--", "true"]).status.success());
     let folder = told.iter().find_map(|line| line.strip_prefix("folder")).unwrap().trim();
     signal("-INT", dev.id());
     let begun = Instant::now();
     let ended = dev.wait().unwrap();
     assert!(ended.success() && begun.elapsed() < Duration::from_secs(20), "{ended:?}");
-    assert!(!all.iter().any(|&pid| is_there(pid)), "nothing is left");
+    assert!(!all.iter().any(|&pid| alive(pid)), "nothing is left");
     assert!(!std::path::Path::new(folder).exists(), "nor its folder");
 }

@@ -40,6 +40,13 @@ fn a_log_in_etcd_is_examined_in_use_stopped_and_damaged() {
         }
     };
     assert_eq!((&in_use["sound"], &in_use["inUse"]), (&Value::from(true), &Value::from(true)));
+    let mistyped = format!("{}-mistyped", zones.etcd.log_url(zones.prefix));
+    for output in ["text", "json"] {
+        let output = sereno(&["doctor", "--log", &mistyped, "--output", output]);
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(stderr(&output).contains(&format!("there is no log at {mistyped}")), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
     (0..3).for_each(|zone| zones.stop_node(zone));
     let stopped = report(&zones, 0);
     assert_eq!(stopped["inUse"], false, "{stopped}");

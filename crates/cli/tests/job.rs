@@ -8,16 +8,22 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, File},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     thread,
     time::{Duration, Instant},
 };
-use support::{SERENO, Service, signal};
+use support::{
+    SERENO, Service, signal,
+    wait::{until, until_some},
+};
 
 const SLOTS: usize = 20;
 const REPLICAS: usize = 3;
+/// Where the replica that was started last says what happens to it.
+const NEWS: &str = "news";
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One replica; killed when dropped.
 struct Replica(Child);
@@ -29,7 +35,7 @@ impl Replica {
             .args(options)
             .args(["--", "sh", "-c", shell])
             .current_dir(folder)
-            .stderr(Stdio::null())
+            .stderr(File::create(folder.join(NEWS)).unwrap())
             .spawn()
             .unwrap();
         Self(child)
@@ -52,17 +58,6 @@ impl Drop for Replica {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -204,11 +199,12 @@ fn operators_pause_ask_skip_and_end_runs() {
     ];
     let replica =
         Replica::start(&service, work.path(), &options, "echo $SERENO_TOKEN >> tokens; sleep 30");
-    thread::sleep(Duration::from_millis(500));
+    let news = || fs::read_to_string(work.path().join(NEWS)).unwrap();
+    until("it knows of the pause", PATIENCE, || news().contains("the job is paused"));
     assert_eq!(runs(&service, name)[0]["state"], "asked", "nothing while it is paused");
     service.text(&["jobs", "resume", name, "--reason", "done"]);
     let row = |state: &str| {
-        until(state, || {
+        until_some(state, PATIENCE, || {
             runs(&service, name)
                 .into_iter()
                 .find(|run| run["slot"] == slot && run["state"] == state)
@@ -216,7 +212,7 @@ fn operators_pause_ask_skip_and_end_runs() {
     };
     let token = row("claimed")["fencingToken"].to_string();
     service.text(&["jobs", "force-release", name, "--token", &token, "--reason", "it hangs"]);
-    let second = until("a second attempt", || {
+    let second = until_some("a second attempt", PATIENCE, || {
         let row = runs(&service, name).into_iter().find(|run| run["slot"] == slot)?;
         (row["state"] == "claimed" && row["attempt"] == 2).then_some(row)
     });
@@ -241,7 +237,7 @@ fn a_run_outlives_a_restart_of_the_service() {
     let options = ["--name", "long", "--schedule", "* * * * * *", "--ttl", "10s", "--once"];
     let mut replica =
         Replica::start(&service, work.path(), &options, "echo x > begun; sleep 3; echo x > end");
-    until("its begin", || work.path().join("begun").exists().then_some(()));
+    until("its begin", PATIENCE, || work.path().join("begun").exists());
     service.stop();
     let at = format!("127.0.0.1:{port}");
     let service = Service::of(

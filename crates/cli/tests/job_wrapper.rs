@@ -5,6 +5,8 @@
 
 #[path = "../../client/tests/stub/mod.rs"]
 mod stub;
+#[path = "support/wait.rs"]
+mod wait;
 
 use serde_json::{Value, json};
 use std::{
@@ -12,10 +14,10 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use stub::{Asked, Say, Stub, abandoned, problem};
+use wait::{alive, until};
 
 const CLAIM: &str = "/v1/jobs/claim-run";
 const RENEW: &str = "/v1/jobs/renew-run";
@@ -126,19 +128,6 @@ fn code(output: &Output) -> i32 {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into()
-}
-
-fn until(what: &str, within: Duration, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < within, "never: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
 fn signal(name: &str, pid: u32) {
@@ -284,6 +273,7 @@ fn a_service_that_is_not_there_is_waited_for_and_told_of_once() {
     assert_eq!(wrapper.0.wait().unwrap().code(), Some(0));
     let mut told = String::new();
     wrapper.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!(told.matches("does not answer").count(), 1, "{told}");
-    assert_eq!(told.matches("answers again").count(), 1, "{told}");
+    assert_eq!(told.matches("answers, and takes no calls now").count(), 1, "{told}");
+    assert_eq!(told.matches("does not answer").count(), 0, "{told}");
+    assert_eq!(told.matches("takes calls again").count(), 1, "{told}");
 }

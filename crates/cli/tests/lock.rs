@@ -5,6 +5,8 @@
 
 #[path = "../../client/tests/stub/mod.rs"]
 mod stub;
+#[path = "support/wait.rs"]
+mod wait;
 
 use serde_json::json;
 use std::{
@@ -12,12 +14,12 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 use stub::{
     Asked, Say, Stub, granted, grants_all, not_renewed, problem, released, renewed, waiting,
 };
+use wait::{alive, until};
 
 const ACQUIRE: &str = "/v1/locks/acquire";
 const RENEW: &str = "/v1/locks/renew-many";
@@ -90,19 +92,6 @@ impl Scene {
 
 fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("{output:?}"))
-}
-
-fn until(what: &str, within: Duration, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < within, "never: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
 fn kill(signal: &str, pid: i32) {
@@ -382,7 +371,7 @@ fn what_a_command_leaves_behind_is_gone_before_the_release() {
         folder,
         stub: Stub::start(move |asked| {
             if asked.path == RELEASE {
-                let pid = fs::read_to_string(&lives).unwrap().trim().parse().unwrap();
+                let pid: i32 = fs::read_to_string(&lives).unwrap().trim().parse().unwrap();
                 assert!(!alive(pid), "released while it still runs");
             }
             others(asked)

@@ -471,3 +471,24 @@ fn a_backup_is_not_written_into_the_data_folder() {
     assert!(stderr(&refused).contains("is in the data folder itself"), "{refused:?}");
     Service::start(&data).stop();
 }
+
+#[test]
+fn without_a_folder_it_is_the_one_of_serve_and_a_restore_has_to_name_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(support::SERENO);
+        command.env_remove("SERENO_DATA").current_dir(folder.path());
+        command.args(arguments).output().unwrap()
+    };
+    let doctor = run(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(4), "{doctor:?}");
+    assert!(stderr(&doctor).contains("./sereno-data"), "{doctor:?}");
+    let backup = run(&["backup", "--to", "file"]);
+    assert_eq!(backup.status.code(), Some(1), "{backup:?}");
+    assert!(stderr(&backup).contains("./sereno-data"), "{backup:?}");
+    let restore = run(&["restore", "--from", "file"]);
+    assert_eq!(restore.status.code(), Some(2), "{restore:?}");
+    for option in ["--data", "--log"] {
+        assert!(stderr(&restore).contains(option), "{restore:?}");
+    }
+}

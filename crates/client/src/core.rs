@@ -11,7 +11,7 @@ use crate::{
 use hyper::Method;
 use rand::RngExt;
 use serde::de::DeserializeOwned;
-use sereno_api::{Outcome, Problem, RetryWith};
+use sereno_api::{ErrorCode, Outcome, Problem, RetryWith};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -214,7 +214,7 @@ impl Core {
             let pause = retry_pause(attempt, self.transport.len());
             attempt += 1;
             if Moment::now().plus(pause) >= until {
-                return Err(if maybe_done { Error::Unknown(why) } else { Error::Unavailable(why) });
+                return Err(if maybe_done { unknown(why) } else { Error::Unavailable(why) });
             }
             tokio::time::sleep(pause).await;
         }
@@ -248,6 +248,19 @@ impl Core {
     ) -> Result<T, Error> {
         decode(&self.run_for_answer(Box::new(ask), self.settings.call_timeout).await?)
     }
+}
+
+/// One attempt may have been carried out, and `why` is what was heard last: that may be of another attempt, and certain
+/// of that one.
+pub(crate) fn unknown(why: String) -> Error {
+    let code = ErrorCode::leading(&why);
+    let is_of_another = code.is_some_and(|code| code != ErrorCode::UnknownOutcome);
+    Error::Unknown(match is_of_another {
+        true => {
+            format!("{why} (that is the last attempt; an earlier one may have been carried out)")
+        }
+        false => why,
+    })
 }
 
 /// Only a panic could do it.
@@ -296,5 +309,15 @@ mod tests {
         assert_eq!(retry_pause(0, 3), Duration::ZERO);
         assert_eq!(retry_pause(1, 3), Duration::ZERO);
         assert!((0..64).any(|_| retry_pause(2, 3) > Duration::ZERO));
+    }
+
+    #[test]
+    fn of_an_unknown_outcome_a_refusal_of_the_last_attempt_is_told_apart() {
+        let told = |why: &str| unknown(why.into()).to_string();
+        let refused = told("UNAVAILABLE: the log took no entry");
+        assert!(refused.contains("an earlier one may have been carried out"), "{refused}");
+        for why in ["no answer in time", "UNKNOWN_OUTCOME: no answer came in time"] {
+            assert_eq!(told(why), format!("the outcome is unknown: {why}"));
+        }
     }
 }

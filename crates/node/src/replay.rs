@@ -65,8 +65,8 @@ pub async fn last_snapshot(log: &dyn Log) -> Result<(State, Option<Position>), R
     }
 }
 
-/// The state to start from: that of the last snapshot, or of the one before it where a sink has not seen what lies
-/// between.
+/// The state to start from: that of the last snapshot, or of an earlier one, or the empty one, where a sink has not seen
+/// what lies between and the log still has it.
 ///
 /// # Errors
 /// As [`last_snapshot`].
@@ -75,12 +75,16 @@ pub(crate) async fn first_state(
     sinks: &[Arc<dyn Sink>],
 ) -> Result<(State, Option<Position>), ReplayError> {
     let log_id = log.head().await?.log_id;
-    if let Some(seen) = sinks.iter().filter_map(|sink| sink.seen(log_id)).min()
-        && let Some(snapshot) = log.snapshot_before(seen).await?
-    {
+    let Some(seen) = sinks.iter().filter_map(|sink| sink.seen(log_id)).min() else {
+        return last_snapshot(log).await;
+    };
+    if let Some(snapshot) = log.snapshot_before(seen).await? {
         return state_of(snapshot);
     }
-    last_snapshot(log).await
+    match log.read(Position(1), 1).await? {
+        Read::Entries(_) => Ok((State::new(), None)),
+        Read::Trimmed { .. } => last_snapshot(log).await,
+    }
 }
 
 fn state_of(snapshot: Snapshot) -> Result<(State, Option<Position>), ReplayError> {

@@ -92,10 +92,11 @@ fn long<'a>(
     Long { name, board: &phase.operations, did, seconds: args.seconds, offered }
 }
 
-/// Seconds from the fault to the end of the last one, within the takeover's phase, that callers felt.
+/// Seconds from the fault to the end of the last one that callers felt, within the takeover's phase and the second after it:
+/// more than the phase is long where they felt it still.
 fn until_calm(points: &[Point], fault: u64) -> u64 {
     let slow = |point: &&Point| point.latency.p99_us as f64 / 1e3 >= DEGRADED_MS;
-    let phase = fault..fault + TAKEOVER.as_secs();
+    let phase = fault..=fault + TAKEOVER.as_secs();
     let last = points.iter().filter(|point| phase.contains(&point.second)).rfind(slow);
     last.map_or(0, |point| point.second + 1 - fault)
 }
@@ -214,6 +215,11 @@ mod tests {
         let points = timeline.points(Operation::Acquire);
         assert_eq!(until_calm(&points, 10), 4, "neither before the fault nor long after it");
         assert_eq!(until_calm(&points, 14), 0);
+        assert_eq!(
+            until_calm(&points, 15),
+            11,
+            "still felt when it ought to be over: more than is allowed"
+        );
     }
 
     #[test]

@@ -65,14 +65,12 @@ impl Worker {
             ttl_ms,
         };
         let first = campaign(&request, &request);
-        let (mut asked, mut by) = match self.0.chance(15) {
-            false => (self.0.ask(&first, ms(wait_ms + 10_000)).await, request.clone()),
-            true => {
-                // Its process dies while it waits, and its next one campaigns by the same name.
-                let patience = ms(self.0.random.random_range(50..1_500));
-                (self.0.ask(&first, patience).await, request.clone())
-            }
+        let patience = match self.0.chance(15) {
+            false => wait_ms + 10_000,
+            // Its process dies while it waits, and its next one campaigns by the same name.
+            true => self.0.random.random_range(50..1_500),
         };
+        let (mut asked, mut by) = (self.0.ask(&first, ms(patience)).await, request.clone());
         if matches!(asked, Asked::GivenUp) && self.0.chance(60) {
             by = self.0.new_request();
             let again = campaign(&by, &request);

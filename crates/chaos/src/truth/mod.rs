@@ -88,24 +88,12 @@ impl Truth {
             }
         }
         let revision = self.revision();
-        let begun = self.perhaps_begun(&applied.events);
-        let begun = begun.iter().map(|(namespace, name)| (Family::Hold, *namespace, name));
-        for (family, namespace, name) in changed.into_iter().chain(begun) {
+        for (family, namespace, name) in changed {
             if let Some(view) = View::of(&self.state, family, namespace, name) {
                 let views = self.views.entry(family.place(name.as_str())).or_default();
                 views.insert(revision, view);
             }
         }
-    }
-
-    /// The event names one thing of a hold, and the payment has begun for all of it: whatever was ever held.
-    fn perhaps_begun<'a>(&self, events: &'a [Event]) -> Vec<(&'a NamespaceName, ResourceName)> {
-        let mut begun = events.iter().filter(|it| matches!(it.kind, EventKind::Begun { .. }));
-        let Some(namespace) = begun.find_map(|event| event.namespace.as_ref()) else {
-            return Vec::new();
-        };
-        let held = self.views.keys().filter_map(|place| place.strip_prefix("hold/"));
-        held.map(|name| (namespace, ResourceName::new(name).expect("the log has it"))).collect()
     }
 
     fn decide(&mut self, operation: Operation, outcome: Outcome) {

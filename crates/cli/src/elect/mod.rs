@@ -10,8 +10,9 @@ use crate::{
     failure::Failure,
     lock::{self, Ended, Margins, Signals, Terms, Words, supervise},
     output::note,
+    wording::in_durations,
 };
-use sereno_client::{Campaign, Client, Leadership, Release, Standing};
+use sereno_client::{Campaign, Client, Leadership, Release, Standing, api::ErrorCode};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -83,13 +84,22 @@ fn teller() -> impl Fn(&Standing) + Send + Sync + 'static {
     move |standing| match standing {
         Standing::Unanswered { why } => {
             is_away.store(true, Ordering::Relaxed);
-            note(&format!("the service does not answer, and is asked until it does: {why}"));
+            note(&unanswered(why));
         }
         Standing::Waiting { place } if is_away.swap(false, Ordering::Relaxed) => {
-            note(&format!("the service answers again; place {place} in the queue"));
+            note(&format!("the service takes calls again; place {place} in the queue"));
         }
         _ => {}
     }
+}
+
+/// A service that says why it grants nothing is not away.
+fn unanswered(why: &str) -> String {
+    let what = match ErrorCode::leading(why) {
+        Some(_) => "answers, and grants nothing now; it is asked until it does",
+        None => "does not answer, and is asked until it does",
+    };
+    format!("the service {what}: {}", in_durations(why))
 }
 
 async fn lead_and_run(
@@ -138,5 +148,20 @@ async fn resign(leadership: Leadership) {
             "the resignation was not confirmed ({error}); the term ends by itself in {} s at the latest",
             left.as_secs() + 1
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_says_why_nothing_is_granted_is_not_said_to_be_silent() {
+        let paused = unanswered(
+            "UNAVAILABLE: granting is paused after a restore from a backup, for 61000 ms more",
+        );
+        assert!(paused.contains("answers, and grants nothing now"), "{paused}");
+        assert!(paused.ends_with("for 1m01s more"), "{paused}");
+        assert!(unanswered("connection refused").contains("does not answer"));
     }
 }

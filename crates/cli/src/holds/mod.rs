@@ -38,7 +38,7 @@ pub(crate) const HINTS: [(ErrorCode, &str); 2] = [
     (ErrorCode::Taken, "Offer something else, or look who has it with `sereno holds get`."),
     (
         ErrorCode::NotHolder,
-        "See who has it, with which fence, with `sereno holds get`: it may be somebody else's by now.",
+        "See who has it, and with which fence, with `sereno holds get`. Once payment has begun only the fence lets it go.",
     ),
 ];
 

@@ -9,6 +9,7 @@ use crate::{
     failure::Failure,
     lock::{Ended, Margins, Signals, Terms, Words, run_under_lease, settle},
     output::{human, note},
+    wording::in_durations,
 };
 use args::OnLossArg;
 use sereno_client::{
@@ -72,7 +73,7 @@ async fn start(client: &Client, args: &JobArgs) -> Result<JobRunner, Error> {
         .overlap(definition.overlap)
         .retries(definition.retries)
         .max_run(definition.max_run)
-        .on_news(|news| note(&news.to_string()));
+        .on_news(|news| note(&in_durations(&news.to_string())));
     if let Some(ttl) = args.ttl {
         job = job.ttl(ttl);
     }
@@ -162,7 +163,7 @@ async fn finish(
         }
     };
     match answer {
-        Some(Ok(finished)) => note(&format!("{run}: {} after {took}", told(&finished))),
+        Some(Ok(finished)) => note(&format!("{run}: {}", told(&finished, &took))),
         Some(Err(error)) => note(&format!(
             "{run}: {result} after {took}, which was not accepted: {}",
             Failure::from(error).what
@@ -173,11 +174,12 @@ async fn finish(
     }
 }
 
-fn told(finished: &RunFinished) -> String {
+/// `took`: how long the command ran.
+fn told(finished: &RunFinished, took: &str) -> String {
     match finished.state {
-        RunState::Retry => "failed, and will be tried again".into(),
-        RunState::Failed => "failed, and no retries are left".into(),
-        state => state.to_string(),
+        RunState::Retry => format!("failed after {took}, and will be tried again"),
+        RunState::Failed => format!("failed after {took}, and no retries are left"),
+        state => format!("{state} after {took}"),
     }
 }
 

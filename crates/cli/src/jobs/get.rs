@@ -9,7 +9,7 @@ use crate::{
 use clap::Args;
 use sereno_client::{
     Client, JobDefinition,
-    api::{Job, Run},
+    api::{Job, Reason, Run},
     schedule::instant,
 };
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -66,7 +66,9 @@ fn ledger(runs: &[Run]) -> String {
             (None, Some(at)) => at.clone(),
             (None, None) => String::new(),
         };
-        let why = run.reason.clone().or(run.end.map(|end| end.to_string()));
+        // That the replica itself told the end of a failed attempt is in the state already.
+        let end_told = run.end.filter(|end| *end != Reason::Finished).map(|end| end.to_string());
+        let why = run.reason.clone().or(end_told);
         vec![
             run.slot.clone(),
             run.state.to_string(),
@@ -80,4 +82,20 @@ fn ledger(runs: &[Run]) -> String {
     };
     let head = ["SLOT", "STATE", "ATTEMPT", "TOKEN", "OWNER", "STARTED", "ENDED", "WHY"];
     table(&head, &runs.iter().map(cells).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn why_an_attempt_ended_is_told_where_its_state_does_not_say_it() {
+        let told = |end: &str| {
+            let run = json!({"slot": "2026-05-04T12:00:00Z", "state": "failed", "attempt": 1, "end": end});
+            ledger(&[serde_json::from_value(run).unwrap()])
+        };
+        assert!(!told("finished").contains("finished"), "{}", told("finished"));
+        assert!(told("expired").contains("expired"), "{}", told("expired"));
+    }
 }

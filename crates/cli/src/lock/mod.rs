@@ -114,13 +114,7 @@ pub(crate) async fn why_not(client: &Client, error: Error) -> Failure {
         Error::Unavailable(_) | Error::Unknown(_) | Error::Lost(_) => exit::NO_ANSWER,
         _ => exit::LOCK_FAILED,
     };
-    if matches!(error, Error::Unavailable(_))
-        && let Ok(status) = client.status().await
-        && status.paused_ms > 0
-    {
-        return pause::failure(status.paused_ms).exit(code);
-    }
-    Failure::from(error).exit(code)
+    pause::or_else(client, error).await.exit(code)
 }
 
 async fn hold_and_run(

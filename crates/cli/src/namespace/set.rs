@@ -49,8 +49,9 @@ pub(crate) struct SetArgs {
     /// Requests that may wait at once.
     #[arg(long, value_name = "COUNT", value_parser = values::whole)]
     max_waiters: Option<u64>,
-    /// How many calls for locks, terms, holds and runs the service takes each second (after a pause as many at once), repeats included; one
-    /// more is refused with LIMIT_REACHED and can be repeated. Renewals, releases and reads are not counted.
+    /// How many calls for locks, terms, holds and runs the service takes each second (after a pause as many at once);
+    /// one more is refused with LIMIT_REACHED and can be repeated. Repeats of a request that is remembered, renewals,
+    /// releases and reads are not counted.
     #[arg(long, value_name = "COUNT|none", value_parser = optional(values::whole))]
     requests_per_second: Option<Setting<u64>>,
     /// Resources that one owner may hold at once (holds only).

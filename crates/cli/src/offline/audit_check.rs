@@ -64,7 +64,7 @@ pub(super) fn examine(log: &Log<'_>, files_kept: usize) -> Result<(Seen, Vec<Fou
     found.by_itself(&verdict, files_kept);
     let mut compared = false;
     if log.in_use {
-        found.in_use(&verdict);
+        found.in_use(&verdict, log.is_elsewhere);
     } else if verdict.findings.is_empty() && log.can_be_replayed {
         compared = true;
         match compare(log.data, &folder)? {
@@ -120,11 +120,18 @@ impl Findings {
         }
     }
 
-    fn in_use(&mut self, verdict: &Verdict) {
+    fn in_use(&mut self, verdict: &Verdict, log_is_elsewhere: bool) {
         if verdict.lines == 0 {
             self.add(true, "nothing is there, though the service that runs writes one".into());
         }
-        let why = "not compared with the log, for both are being written: stop the service first";
+        let why = match log_is_elsewhere {
+            true => {
+                "not compared with the log, which is not in this folder, as on a node whose log is in etcd"
+            }
+            false => {
+                "not compared with the log, for both are being written: stop the service first"
+            }
+        };
         self.add(false, why.into());
     }
 

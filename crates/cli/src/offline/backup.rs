@@ -2,7 +2,7 @@
 
 use super::{
     etcd::EtcdArgs,
-    exists, log_failure,
+    exists, folder_or_default, log_failure,
     replay::{Replay, state_of},
 };
 use crate::{failure::Failure, output::Output};
@@ -23,7 +23,7 @@ use std::{
 /// holds the secret ids of present leases: keep it as you keep the data folder. Only its owner can read it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// The data folder.
+    /// The data folder. [default: ./sereno-data, as of `sereno serve`]
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
     data: Option<PathBuf>,
     #[command(flatten)]
@@ -55,13 +55,13 @@ pub(crate) fn run(args: &BackupArgs) -> Result<u8, Failure> {
         let what = format!("{} exists", args.to.display());
         return Err(Failure::new(what).hint("Name another file, or say --replace."));
     }
-    let state = match (&args.etcd.log, &args.data) {
-        (Some(url), _) => args.etcd.state_at_head(url)?,
-        (None, Some(data)) => {
-            refuse_own_file(data, &args.to)?;
-            state_in(data)?
+    let state = match &args.etcd.log {
+        Some(url) => args.etcd.state_at_head(url)?,
+        None => {
+            let data = folder_or_default(args.data.as_ref());
+            refuse_own_file(&data, &args.to)?;
+            state_in(&data)?
         }
-        (None, None) => unreachable!("one of the two is required"),
     };
     let bytes = verified(&state)?;
     write_atomically(&args.to, &bytes)
@@ -104,9 +104,12 @@ fn state_in(data: &Path) -> Result<State, Failure> {
 }
 
 fn text(args: &BackupArgs, written: &Written) -> String {
-    let trail = match &args.data {
-        Some(data) => sereno_server::audit::folder_in(data).display().to_string(),
-        None => "the folder audit of each node".into(),
+    let trail = match (&args.etcd.log, &args.data) {
+        (Some(_), None) => "the folder audit of each node".into(),
+        (_, data) => {
+            let data = folder_or_default(data.as_ref());
+            sereno_server::audit::folder_in(&data).display().to_string()
+        }
     };
     let again = match &args.etcd.log {
         Some(_) => "Begin a log anew in etcd with `sereno restore --from {0} --log URL`",

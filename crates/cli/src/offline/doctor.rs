@@ -3,7 +3,7 @@
 use super::{
     audit_check, doctor_etcd,
     etcd::EtcdArgs,
-    exists, log_failure,
+    exists, folder_or_default, log_failure,
     replay::{Replay, Source, beginning, load, state_of},
 };
 use crate::{exit, failure::Failure, output::Output, values};
@@ -26,13 +26,13 @@ use std::path::{Path, PathBuf};
 /// disk that cannot be read), which says nothing about the data.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// The data folder.
+    /// The data folder. [default: ./sereno-data, as of `sereno serve`]
     #[arg(long, env = "SERENO_DATA", value_name = "DIR", hide_env_values = true)]
     data: Option<PathBuf>,
     #[command(flatten)]
     etcd: EtcdArgs,
-    /// Verify the audit trail too: its own chain, line by line against the log, and that nothing was taken away. It is in
-    /// the data folder of each node, also where the log is in etcd.
+    /// Verify the audit trail too: its own chain, that nothing was taken away, and line by line against the log in the same
+    /// folder. The trail of a node whose log is in etcd is in its data folder too; it is verified by itself only.
     #[arg(long, conflicts_with = "log")]
     audit: bool,
     /// How many files of the audit trail the service keeps: with fewer of them no rotation has removed the oldest.
@@ -71,6 +71,9 @@ pub(super) struct Diagnosis {
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<audit_check::Seen>,
     pub(super) findings: Vec<Found>,
+    /// It has an audit trail and no log: of a node whose log is in etcd.
+    #[serde(skip)]
+    has_only_a_trail: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -81,10 +84,9 @@ pub(super) struct Found {
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let mut diagnosis = match (&args.etcd.log, &args.data) {
-        (Some(url), _) => doctor_etcd::examine(&args.etcd, url)?,
-        (None, Some(data)) => examine_folder(args, data)?,
-        (None, None) => unreachable!("one of the two is required"),
+    let mut diagnosis = match &args.etcd.log {
+        Some(url) => doctor_etcd::examine(&args.etcd, url)?,
+        None => examine_folder(args, &folder_or_default(args.data.as_ref()))?,
     };
     diagnosis.sound = !diagnosis.has_damage();
     args.output.answer(&diagnosis, text)?;
@@ -99,6 +101,8 @@ fn examine_folder(args: &DoctorArgs, data: &Path) -> Result<Diagnosis, Failure> 
     if diagnosis.position > 0 {
         diagnosis.examine_replay_in(data)?;
     }
+    let has_trail = sereno_server::audit::folder_in(data).exists();
+    diagnosis.has_only_a_trail = diagnosis.log_id.is_none() && !diagnosis.has_damage() && has_trail;
     if args.audit {
         let is_broken = diagnosis.has_damage();
         let log = audit_check::Log {
@@ -230,6 +234,11 @@ fn text(diagnosis: &Diagnosis) -> String {
             snapshots(&diagnosis.snapshots),
             diagnosis.replayed,
         ),
+        None if diagnosis.has_only_a_trail => format!(
+            "{}: no log is kept here, but an audit trail: this is the folder of a node whose log is in etcd (examine \
+             that with `sereno doctor --log URL`, and the trail with --audit), or the log was taken away",
+            diagnosis.place()
+        ),
         None if diagnosis.sound => {
             format!("{}: no log is kept here", diagnosis.place())
         }
@@ -251,7 +260,12 @@ fn text(diagnosis: &Diagnosis) -> String {
 fn verdict(diagnosis: &Diagnosis) -> String {
     let mut damaged = diagnosis.findings.iter().filter(|found| found.damage).peekable();
     if damaged.peek().is_none() {
-        return "sound: everything is as it was written".into();
+        return match (diagnosis.has_only_a_trail, &diagnosis.audit) {
+            (false, _) => "sound: everything is as it was written",
+            (true, Some(_)) => "sound: the audit trail, and nothing else was examined",
+            (true, None) => "nothing was examined",
+        }
+        .into();
     }
     let Some(data) = &diagnosis.data else {
         return "DAMAGED: stop all nodes, keep what etcd holds (`etcdctl snapshot save FILE`), and restore the last backup \

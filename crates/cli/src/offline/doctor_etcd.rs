@@ -33,6 +33,10 @@ pub(super) fn examine(args: &EtcdArgs, url: &EtcdUrl) -> Result<Diagnosis, Failu
             Err(error) => return Err(failed(error)),
         };
         diagnosis.examine_etcd(&log).map_err(failed)?;
+        // A prefix that nothing was ever written under is most likely mistyped, and nothing to call sound.
+        if diagnosis.position == 0 && !diagnosis.has_damage() {
+            return Err(not_examined(&url.to_string(), format!("there is no log at {url}")));
+        }
         let may_be_stale = diagnosis.has_damage() && looks < LOOKS;
         if !may_be_stale || !log.has_moved().map_err(failed)? {
             return Ok(diagnosis);

@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 #[derive(Clone, Debug, Args)]
 pub(super) struct EtcdArgs {
     /// A log in etcd instead of a data folder, whatever --data says: etcd://HOST:PORT,HOST:PORT,.../PREFIX
-    #[arg(long, value_name = "URL", required_unless_present = "data")]
+    #[arg(long, value_name = "URL")]
     pub(super) log: Option<EtcdUrl>,
     /// etcd's user, where it asks for one.
     #[arg(

@@ -14,7 +14,16 @@ pub(crate) use restore::{RestoreArgs, run as restore};
 
 use crate::failure::Failure;
 use sereno_log::LogError;
-use std::{path::Path, time::SystemTime};
+use sereno_server::config::Config;
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+/// Where `sereno serve` keeps its log unless it is told otherwise.
+fn folder_or_default(data: Option<&PathBuf>) -> PathBuf {
+    data.cloned().unwrap_or_else(|| Config::default().data)
+}
 
 /// `--data` names something. Whether it can be read is another question.
 fn exists(data: &Path) -> Result<(), String> {

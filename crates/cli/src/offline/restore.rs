@@ -18,8 +18,9 @@ use std::{fs, path::PathBuf, time::Duration};
 
 /// Make a new data folder, or a new log in etcd, from a backup.
 ///
-/// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens above all
-/// that were granted before (from the wall clock plus 7 minutes on), and grants nothing at all for the longest lease that
+/// Leases granted after the backup are forgotten, but their holders are not. So the new log grants tokens from
+/// the wall clock plus 7 minutes on, above all that were granted before (where `sereno token-floor` was raised after the
+/// backup, raise it again), and grants nothing at all for the longest lease that
 /// the namespaces allow: until then every holder that was forgotten has stopped by its own clock. Renewals and
 /// releases of leases that the backup knows are served at once.
 #[derive(Clone, Debug, Args)]
@@ -60,6 +61,11 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
     if args.etcd.log.is_some() && args.data.is_some() {
         return Err(Failure::usage("--log and --data are two places: name one"));
     }
+    if args.etcd.log.is_none() && args.data.is_none() {
+        return Err(Failure::usage(
+            "name where the new log is to be: --data DIR for a folder, --log URL for etcd",
+        ));
+    }
     let bytes = fs::read(&args.from)
         .map_err(|error| Failure::io(&format!("reading {}", args.from.display()), &error))?;
     let backup = State::from_snapshot(&bytes).map_err(|error| {
@@ -91,7 +97,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<u8, Failure> {
             create_from_snapshot(data, &snapshot).map_err(|error| log_failure(data, &error))?;
             data.display().to_string()
         }
-        (None, None) => unreachable!("one of the two is required"),
+        (None, None) => unreachable!("one of the two was named"),
     };
     let restored = Restored {
         data: made,
@@ -134,7 +140,8 @@ fn text(restored: &Restored) -> String {
     let serve = if restored.data.starts_with("etcd://") { "--node-id ID --log" } else { "--data" };
     format!(
         "{}: a new log, {}, that begins with the state of log {} at position {}, {} leases among it.\n\
-         Its fencing tokens start at {}, above all that were granted before.\n\
+         Its fencing tokens start at {}, above all that were granted before; where `sereno token-floor` was raised after \
+         the backup, raise it again.\n\
          {pause}\n\
          Serve it with `sereno serve {serve} {0}`.",
         restored.data,

@@ -5,6 +5,7 @@
 
 pub mod load;
 pub mod upstream;
+pub mod wait;
 pub mod zones;
 
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //! One request id is kept over all repeats, so a grant whose answer was lost is found again and not taken for
 //! somebody else's. After a refusal that was seen the id is spent: another try draws a new one.
 
-use crate::{clock::Moment, error::Error, transport::NoAnswer};
+use crate::{clock::Moment, core::unknown, error::Error, transport::NoAnswer};
 use sereno_api::{ErrorCode, Outcome, Problem, Reason, RetryWith};
 use std::time::Duration;
 
@@ -224,7 +224,7 @@ impl Plan {
         let then = now.plus(pause);
         self.silent = self.silent.saturating_add(1);
         if then >= self.gives_up {
-            let error = if self.may_hold { Error::Unknown(why) } else { Error::Unavailable(why) };
+            let error = if self.may_hold { unknown(why) } else { Error::Unavailable(why) };
             return Step::Stop(error);
         }
         let since = self.heard_at.or(self.first_sent).unwrap_or(now);

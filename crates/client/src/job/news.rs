@@ -1,6 +1,7 @@
 //! What a runner has to tell people, each thing once.
 
 use crate::error::Error;
+use sereno_api::ErrorCode;
 use std::{fmt, sync::Arc};
 
 /// Something that changed for a runner. Nothing of this ends it.
@@ -9,8 +10,10 @@ use std::{fmt, sync::Arc};
 pub enum JobNews {
     /// The service does not answer, or takes no calls: nothing is claimed until it does.
     Unreachable(String),
-    /// It answers again.
+    /// It answers again, and takes calls.
     Reachable,
+    /// It answers, and grants nothing now, as in the pause after a restore. It is asked until it does.
+    NothingGranted(String),
     /// The job's definition is another than this replica's own, and is followed.
     Adopted {
         /// Its version.
@@ -36,12 +39,19 @@ impl fmt::Display for JobNews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) => {
+                let what = match ErrorCode::leading(why) {
+                    Some(_) => "answers, and takes no calls now",
+                    None => "does not answer",
+                };
+                write!(f, "the service {what}, and nothing is claimed until it does: {why}")
+            }
+            Self::Reachable => f.write_str("the service takes calls again"),
+            Self::NothingGranted(why) => {
                 write!(
                     f,
-                    "the service does not answer, and nothing is claimed until it does: {why}"
+                    "the service answers, and grants nothing now; it is asked until it does: {why}"
                 )
             }
-            Self::Reachable => f.write_str("the service answers again"),
             Self::Adopted { version, schedule, zone } => write!(
                 f,
                 "the job has another definition than this replica's, which is followed: version {version}, {schedule:?} in {zone}"
@@ -59,6 +69,14 @@ impl fmt::Display for JobNews {
     }
 }
 
+/// What was heard last: what it means for the call goes without saying here.
+pub(super) fn why(error: &Error) -> String {
+    match error {
+        Error::Unavailable(why) | Error::Unknown(why) => why.clone(),
+        error => error.to_string(),
+    }
+}
+
 /// Who is told.
 pub(super) type Listener = Arc<dyn Fn(&JobNews) + Send + Sync>;
 
@@ -67,6 +85,7 @@ pub(super) type Listener = Arc<dyn Fn(&JobNews) + Send + Sync>;
 pub(super) struct Teller {
     listener: Option<Listener>,
     unreachable: bool,
+    nothing_granted: bool,
     paused: bool,
     clock_ahead: bool,
     adopted: u64,
@@ -84,9 +103,10 @@ impl Teller {
         }
     }
 
+    /// Of what is read or put.
     pub(super) fn unreachable(&mut self, error: &Error) {
         if !std::mem::replace(&mut self.unreachable, true) {
-            self.tell(&JobNews::Unreachable(error.to_string()));
+            self.tell(&JobNews::Unreachable(why(error)));
         }
     }
 
@@ -94,6 +114,18 @@ impl Teller {
         if std::mem::replace(&mut self.unreachable, false) {
             self.tell(&JobNews::Reachable);
         }
+    }
+
+    /// Of a claim. That the service answers other calls ends nothing of this.
+    pub(super) fn nothing_granted(&mut self, error: &Error) {
+        if !std::mem::replace(&mut self.nothing_granted, true) {
+            self.tell(&JobNews::NothingGranted(why(error)));
+        }
+    }
+
+    /// A claim was decided.
+    pub(super) fn claims_are_decided(&mut self) {
+        self.nothing_granted = false;
     }
 
     pub(super) fn paused(&mut self, is_paused: bool) {
@@ -121,5 +153,38 @@ impl Teller {
         if std::mem::replace(&mut self.not_understood, version) != version {
             self.tell(&JobNews::NotUnderstood(why.into()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_pause_of_granting_is_told_once_however_often_the_record_is_read() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let hears = said.clone();
+        let listener: Listener = Arc::new(move |news| hears.lock().unwrap().push(news.to_string()));
+        let mut teller = Teller::new(Some(listener));
+        let paused = Error::Unavailable("UNAVAILABLE: granting is paused, for 9 ms more".into());
+        for _ in 0..3 {
+            teller.nothing_granted(&paused);
+            teller.reachable();
+        }
+        let told = "the service answers, and grants nothing now; it is asked until it does: \
+                    UNAVAILABLE: granting is paused, for 9 ms more";
+        assert_eq!(*said.lock().unwrap(), [told]);
+        teller.claims_are_decided();
+        teller.nothing_granted(&paused);
+        assert_eq!(*said.lock().unwrap(), [told, told], "another pause is news");
+    }
+
+    #[test]
+    fn who_answers_is_not_said_to_be_silent() {
+        let told = |why: &str| JobNews::Unreachable(why.into()).to_string();
+        assert!(told("connection refused").starts_with("the service does not answer"));
+        let level = "UNAVAILABLE: this belongs to level 3, which is not in force yet";
+        assert!(told(level).starts_with("the service answers, and takes no calls now"));
     }
 }

@@ -6,7 +6,7 @@ use super::{
     claim::{Wish, claim},
     definition::JobDefinition,
     ledger::Ledger,
-    news::{JobNews, Listener, Teller},
+    news::{JobNews, Listener, Teller, why},
     plan::{Next, next},
 };
 use crate::{
@@ -194,6 +194,7 @@ impl Turn {
                         Ok(attempt) => {
                             self.refusals = 0;
                             self.teller.clock(false);
+                            self.teller.claims_are_decided();
                             return Ok(attempt);
                         }
                         Err(error) => self.not_claimed(error).await?,
@@ -274,33 +275,51 @@ impl Turn {
                 self.teller.clock(true);
                 told(&error).max(REFUSED_LONGEST).min(LOOK_AT_LEAST_EVERY)
             }
-            _ => return self.wait_out(error).await,
+            _ => return self.nothing_granted(error).await,
         };
+        self.teller.claims_are_decided();
         self.refusals = self.refusals.saturating_add(1);
         sleep(pause).await;
         Ok(())
     }
 
+    /// A claim that was not decided. A service that answers may read well and grant nothing, for as long as an hour.
+    async fn nothing_granted(&mut self, error: Error) -> Result<(), Error> {
+        if !passes(&error) || ErrorCode::leading(&why(&error)).is_none() {
+            return self.wait_out(error).await;
+        }
+        self.teller.nothing_granted(&error);
+        self.pause_after(&error).await;
+        Ok(())
+    }
+
     /// What passes by itself is waited for, with growing pauses; anything else is for the caller.
     async fn wait_out(&mut self, error: Error) -> Result<(), Error> {
-        let passes = match &error {
-            Error::Refused(problem) => problem.retry_with.is_some(),
-            Error::Unavailable(_) | Error::Unknown(_) => true,
-            _ => false,
-        };
-        if !passes {
+        if !passes(&error) {
             return Err(error);
         }
         self.teller.unreachable(&error);
-        let pause = backoff(self.failures, RETRY_SHORTEST, RETRY_LONGEST).max(told(&error));
+        self.pause_after(&error).await;
+        Ok(())
+    }
+
+    async fn pause_after(&mut self, error: &Error) {
+        let pause = backoff(self.failures, RETRY_SHORTEST, RETRY_LONGEST).max(told(error));
         self.failures = self.failures.saturating_add(1);
         sleep(pause.clamp(REFUSED_SHORTEST, RETRY_LONGEST)).await;
-        Ok(())
     }
 
     fn reached(&mut self) {
         self.failures = 0;
         self.teller.reachable();
+    }
+}
+
+fn passes(error: &Error) -> bool {
+    match error {
+        Error::Refused(problem) => problem.retry_with.is_some(),
+        Error::Unavailable(_) | Error::Unknown(_) => true,
+        _ => false,
     }
 }
 

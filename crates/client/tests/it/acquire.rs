@@ -3,6 +3,7 @@
 use crate::stub::{
     Asked, Say, Stub, abandoned, granted, grants_all, problem, released, renewed, waiting,
 };
+use crate::{client, ids, secs};
 use sereno_client::{Client, Error, GuardState, api::ErrorCode};
 use std::{
     collections::BTreeSet,
@@ -13,18 +14,6 @@ const ACQUIRE: &str = "/v1/locks/acquire";
 const RENEW: &str = "/v1/locks/renew-many";
 const RELEASE: &str = "/v1/locks/release";
 const ABANDON: &str = "/v1/locks/abandon";
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-fn client(stub: &Stub) -> Client {
-    Client::builder().servers(&stub.url).owner("test").build().unwrap()
-}
-
-fn ids(asked: &[Asked]) -> Vec<String> {
-    asked.iter().map(|asked| asked.body["requestId"].as_str().unwrap().to_string()).collect()
-}
 
 /// The first `answers` to acquires, then as a well-behaved service.
 fn first(mut answers: Vec<Say>) -> impl FnMut(&Asked) -> Say + Send + 'static {

@@ -4,6 +4,7 @@ use crate::stub::{
     Asked, LEASE_ID, Say, Stub, abandoned, elected, elects_all, problem, problem_with, released,
     term_renewed, waiting,
 };
+use crate::{client, ids, secs};
 use serde_json::json;
 use sereno_client::{
     Client, Error, GuardState, Handoff, Loss, NotHeld, Observed, RunError, Standing,
@@ -25,18 +26,6 @@ const RESIGN: &str = "/v1/elections/resign";
 const ABANDON: &str = "/v1/elections/abandon";
 const PROCLAIM: &str = "/v1/elections/proclaim";
 const HANDOFF: &str = "/v1/elections/handoff";
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-fn client(stub: &Stub) -> Client {
-    Client::builder().servers(&stub.url).owner("test").build().unwrap()
-}
-
-fn ids(asked: &[Asked]) -> Vec<String> {
-    asked.iter().map(|asked| asked.body["requestId"].as_str().unwrap().to_string()).collect()
-}
 
 async fn until_asked_on(stub: &Stub, path: &'static str) -> Asked {
     let waiting = stub.clone();

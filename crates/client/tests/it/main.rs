@@ -12,3 +12,19 @@ mod hold;
 mod job;
 mod real;
 mod real_families;
+
+use sereno_client::Client;
+use std::time::Duration;
+use stub::{Asked, Stub};
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn client(stub: &Stub) -> Client {
+    Client::builder().servers(&stub.url).owner("test").build().unwrap()
+}
+
+fn ids(asked: &[Asked]) -> Vec<String> {
+    asked.iter().map(|asked| asked.body["requestId"].as_str().unwrap().to_string()).collect()
+}

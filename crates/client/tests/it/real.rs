@@ -1,15 +1,12 @@
 //! The client against the real server, in this process and over real HTTP.
 
+use crate::secs;
 use sereno_client::{
     Client, Error, GuardState, Loss, Moment, Release, WatchFilter, WatchItem,
     api::{ErrorCode, LockState, Reason, WatchKind},
 };
 use sereno_server::{Config, Server};
 use std::{net::SocketAddr, path::Path, time::Duration};
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
 
 async fn in_memory() -> Server {
     let server = Server::start(Config::in_memory()).await.unwrap();

@@ -1,5 +1,6 @@
 //! Elections and holds by the client against the real server, in this process and over real HTTP.
 
+use crate::secs;
 use sereno_client::{
     Client, Handoff, HoldError, Leadership, Loss, Moment, NotHeld, Observation, Observed,
     OnUnavailable, Protection, Release,
@@ -7,10 +8,6 @@ use sereno_client::{
 };
 use sereno_server::{Config, Server};
 use std::time::Duration;
-
-fn secs(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
 
 async fn in_memory() -> (Server, Client) {
     let server = Server::start(Config::in_memory()).await.unwrap();

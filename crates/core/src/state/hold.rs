@@ -299,7 +299,7 @@ impl State {
         self.write_hold(&request, &op.hold, Self::extended_again, |state, namespace| {
             let (id, index) = state.live_hold(namespace, &op.hold, &op.owner)?;
             within("ttl", op.ttl_ms, limits::TTL_MS_MIN..=limits::HOLD_BEGUN_MS_MAX)?;
-            state.begin_payment(caller, id, index, op.ttl_ms);
+            state.begin_payment(caller, id, op.ttl_ms);
             let claim = &state.claims[&id];
             let renewed = Renewed {
                 token: claim.holdings[index].token,
@@ -312,7 +312,7 @@ impl State {
     }
 
     /// The first begin sets the deadline; another changes nothing.
-    fn begin_payment(&mut self, caller: &Caller, id: ObjectId, index: usize, ttl_ms: u64) {
+    fn begin_payment(&mut self, caller: &Caller, id: ObjectId, ttl_ms: u64) {
         let (now, revision) = (self.time, self.revision);
         let claim = self.claims.get_mut(&id).expect("its place was just found");
         claim.asked_at = revision;
@@ -325,11 +325,15 @@ impl State {
         self.deadlines.insert((deadline, id));
         claim.deadline = deadline;
         claim.held.as_mut().expect("a hold is held").final_deadline = Some(deadline);
-        let (token, lease_hash) = (claim.holdings[index].token, claim.lease_id.public_hash());
         let (namespace, owner) = (claim.namespace, claim.owner.clone());
-        let resource = claim.holdings[index].resource.clone();
-        let subject = (&resource, &owner, lease_hash);
-        self.event(caller, namespace, FAMILY, Some(subject), EventKind::Begun { token });
+        let lease_hash = claim.lease_id.public_hash();
+        // For all of it: whoever watches one thing of a hold is told too.
+        let held = claim.holdings.iter().filter(|holding| holding.ended.is_none());
+        let held: Vec<_> = held.map(|it| (it.resource.clone(), it.token)).collect();
+        for (resource, token) in held {
+            let subject = (&resource, &owner, lease_hash);
+            self.event(caller, namespace, FAMILY, Some(subject), EventKind::Begun { token });
+        }
     }
 
     fn release_hold(&mut self, caller: &Caller, op: &ReleaseHold) -> Outcome {

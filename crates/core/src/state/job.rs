@@ -35,8 +35,6 @@ pub(super) struct Run {
     pub(super) state: RunState,
     /// Attempts so far.
     pub(super) attempt: u32,
-    /// An operator asked for it: no later slot takes its place.
-    pub(super) asked: bool,
     pub(super) last: Option<Attempt>,
     /// Why an operator asked for it or left it out.
     pub(super) reason: Option<Reason>,
@@ -58,7 +56,7 @@ pub(super) struct Attempt {
 
 impl Run {
     pub(super) fn new(state: RunState) -> Self {
-        Self { state, attempt: 0, asked: false, last: None, reason: None }
+        Self { state, attempt: 0, last: None, reason: None }
     }
 }
 
@@ -82,15 +80,17 @@ impl Job {
 
     /// Up to here the schedule's slots have had their turn: the newest of them that was ever claimed.
     fn frontier(&self) -> Option<Slot> {
-        let had_a_turn = |run: &Run| !run.asked && run.last.is_some();
-        self.runs.iter().rev().find(|(_, run)| had_a_turn(run)).map(|(&slot, _)| slot)
+        let mut latest_first = self.runs.iter().rev();
+        latest_first
+            .find(|(slot, run)| !slot.is_extra() && run.last.is_some())
+            .map(|(&slot, _)| slot)
     }
 
     /// How many of the schedule's slots were left out ahead of their turn. To forget one of them would be to forget
     /// those before it, which nobody has run.
     fn left_out_ahead(&self) -> usize {
         let frontier = self.frontier();
-        self.closed().filter(|&(slot, run)| !run.asked && Some(slot) > frontier).count()
+        self.closed().filter(|&(slot, _)| !slot.is_extra() && Some(slot) > frontier).count()
     }
 
     /// Forgets the oldest slots that will not run again, as far as there are too many and their turn is over. An extra
@@ -101,12 +101,11 @@ impl Job {
             return;
         }
         let frontier = self.frontier();
-        let may_go = |&(slot, run): &(Slot, &Run)| run.asked || Some(slot) <= frontier;
-        let oldest =
-            self.closed().filter(may_go).take(surplus).map(|(slot, run)| (slot, run.asked));
-        for (slot, asked) in oldest.collect::<Vec<_>>() {
+        let closed = self.closed().map(|(slot, _)| slot);
+        let may_go = closed.filter(|&slot| slot.is_extra() || Some(slot) <= frontier);
+        for slot in may_go.take(surplus).collect::<Vec<_>>() {
             self.runs.remove(&slot);
-            if !asked {
+            if !slot.is_extra() {
                 self.watermark = self.watermark.max(Slot(slot.0 + 1));
             }
         }
@@ -157,12 +156,12 @@ impl State {
             return Err(self.limit_reached("jobs of one namespace", max));
         }
         if let Some(job) = jobs.get(&op.job)
-            && !op.definition.overlap
-            && job.live().count() > 1
+            && op.definition.overlap != job.definition.overlap
         {
-            // One at a time from now on: not while several are under way.
-            let (slot, _) = job.live().next().expect("there are several");
-            return Err(self.run_claimed(&job.runs[&slot]));
+            // It decides the fence key. An attempt that was begun under another one, and wakes up late, would not be
+            // fenced out by those after it; and whether there is such an attempt nobody can know.
+            let rule = "cannot be changed, for the fence key depends on it: make another job";
+            return Err(Invalid::new("overlap", rule).into());
         }
         let new = || Job::new(op.definition.clone(), now);
         let jobs = &mut self.namespaces[namespace as usize].jobs;
@@ -200,7 +199,8 @@ impl State {
         self.change_job(caller, who, &content, |state, namespace| {
             state.check_slot(namespace, &op.job, op.slot)?;
             let (job, max) = (state.job_of(namespace, &op.job)?, limits::RUNS_CLOSED_KEPT);
-            if Some(op.slot) > job.frontier() && job.left_out_ahead() >= max {
+            let is_ahead = !op.slot.is_extra() && Some(op.slot) > job.frontier();
+            if is_ahead && job.left_out_ahead() >= max {
                 return Err(state.limit_reached("slots of one job left out ahead", max as u64));
             }
             let job = state.job_mut(namespace, &op.job)?;
@@ -256,8 +256,8 @@ impl State {
             // What lies before the watermark counts as finished, and never runs again.
             let mut slots = (op.slot.0.max(job.watermark.0)..).map(Slot);
             let slot = slots.find(is_free).expect("one is free");
-            let (asked, reason) = (true, Some(op.reason.clone()));
-            job.runs.insert(slot, Run { asked, reason, ..Run::new(RunState::Asked) });
+            let reason = Some(op.reason.clone());
+            job.runs.insert(slot, Run { reason, ..Run::new(RunState::Asked) });
             let kind = EventKind::RunAsked { slot, reason: op.reason.clone() };
             state.job_event(caller, namespace, &op.job, kind);
             Ok(slot)

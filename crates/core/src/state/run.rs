@@ -315,14 +315,13 @@ impl State {
 /// Where only the latest slot counts, older ones that nobody is running are left out. Says which of the ledger were.
 /// A run that an operator asked for is an extra one: it takes no slot's place.
 fn supersede(job: &mut Job, slot: Slot) -> Vec<(Slot, u32)> {
-    let is_extra = job.runs.get(&slot).is_some_and(|run| run.asked);
-    if job.definition.missed == Missed::All || job.definition.overlap || is_extra {
+    if job.definition.missed == Missed::All || job.definition.overlap || slot.is_extra() {
         return Vec::new();
     }
     job.watermark = job.watermark.max(slot);
     let mut superseded = Vec::new();
     for (&older, run) in job.runs.range_mut(..slot) {
-        if run.state == RunState::Retry && !run.asked {
+        if run.state == RunState::Retry && !older.is_extra() {
             run.state = RunState::Skipped;
             superseded.push((older, run.attempt));
         }

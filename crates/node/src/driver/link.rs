@@ -40,7 +40,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 /// Opens streams to other nodes. Who is at their other end is found out by the link itself.
 #[async_trait]
 pub trait Dial: Send + Sync + 'static {
-    /// A stream to the node at this address, whose other end calls [`serve_link`].
+    /// A stream to the node at this address, whose other end calls [`accept_link`].
     ///
     /// # Errors
     /// When it cannot be reached.

@@ -105,14 +105,19 @@ async fn a_start_goes_back_to_the_snapshot_that_a_sink_needs() {
             saved.expect("it is of this log");
         }
     }
-    for (knows, after) in [
-        (None, 7),
-        (Some(9), 7),
-        (Some(7), 7),
-        (Some(6), 4),
-        (Some(4), 4),
+    let mut trimmed = memory.clone();
+    assert_eq!(trimmed.trim(Position(4)), Position(5));
+    for (memory, knows, after) in [
+        (&memory, None, 7),
+        (&memory, Some(9), 7),
+        (&memory, Some(7), 7),
+        (&memory, Some(6), 4),
+        (&memory, Some(4), 4),
+        // Nothing was trimmed yet, so there is nothing that it has to miss.
+        (&memory, Some(3), 0),
+        (&trimmed, Some(4), 4),
         // What lies before the older one is gone: the newest will do.
-        (Some(3), 7),
+        (&trimmed, Some(3), 7),
     ] {
         let (mut recorder, _asks) = Recorder::new(0);
         Arc::get_mut(&mut recorder).expect("nobody else has it yet").knows = knows.map(Position);

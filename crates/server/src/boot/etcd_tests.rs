@@ -104,6 +104,13 @@ async fn without_space_it_does_not_serve_and_an_outage_does_not_hide_that() {
         let (status, body) = told.get("/readyz").await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(body.contains("etcd has no space left"), "{body}");
+        let (status, body) = told.acquire("b").await;
+        let problem: Problem = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (status, problem.code),
+            (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable)
+        );
+        assert!(problem.detail.contains("etcd has no space left"), "{body}");
         for (name, value) in [
             ("no_space", "1.0"),
             ("quota_ratio", "1.0"),

@@ -132,7 +132,7 @@ impl Server {
         let door = Door::new(node.clone(), log, metrics, audit.clone(), reach, phase_seen);
         let bounds = Bounds { connections_max, idle_timeout: config.idle_timeout };
         let running = listen(Arc::new(door), listener, bounds);
-        tracing::info!(%addr, log = ?config.log, "listening");
+        tracing::info!(%addr, log = %config.log, "listening");
         Ok(Self { addr, node, audit, phase, running, sampler, watcher, failure, _folder: folder })
     }
 

@@ -1,6 +1,7 @@
 //! What a node knows of the etcd below it: looked at now and then, for metrics, readiness, and the bound above which
 //! nothing new is taken.
 
+use sereno_api::ErrorCode;
 use sereno_log::etcd::{EtcdLog, EtcdStatus};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -26,6 +27,9 @@ pub(crate) struct Seen {
     /// How full it is.
     pub(crate) room: Room,
 }
+
+/// Then it takes no writes at all.
+pub(crate) const NO_SPACE: &str = "etcd has no space left: see docs/cluster.md, Room";
 
 /// How full etcd is, as the members that answered last have said. Silence is no news: while no member answers this
 /// stays as it was, or an etcd that stopped for want of space would look empty as soon as it is out of reach.
@@ -55,13 +59,17 @@ impl Room {
 
 impl Storage {
     /// Why nothing new should be taken.
-    pub(crate) fn refuses(&self) -> Option<String> {
-        let percent = self.lock().as_ref().map_or(0, |seen| seen.room.percent);
+    pub(crate) fn refuses(&self) -> Option<(ErrorCode, String)> {
+        let Room { percent, no_space, .. } = self.lock().as_ref()?.room;
+        if no_space {
+            return Some((ErrorCode::Unavailable, NO_SPACE.into()));
+        }
         (percent > REFUSE_PERCENT).then(|| {
-            format!(
+            let why = format!(
                 "etcd's database has {percent} % of its quota: only renewals and releases are taken until \
                  somebody makes room (see docs/cluster.md)"
-            )
+            );
+            (ErrorCode::Overloaded, why)
         })
     }
 
@@ -146,8 +154,12 @@ mod tests {
         };
         assert_eq!(Storage::default().refuses(), None, "one machine has no etcd");
         assert_eq!(told(holds(800)), None);
-        assert!(told(holds(810)).is_some_and(|why| why.contains("81 %")));
+        let full_soon = told(holds(810)).expect("it is refused");
+        assert_eq!(full_soon.0, ErrorCode::Overloaded);
+        assert!(full_soon.1.contains("81 %"), "{full_soon:?}");
         assert!(told(silent()).is_some(), "nobody says that there is room again");
+        let no_space = Some((ErrorCode::Unavailable, NO_SPACE.to_string()));
+        assert_eq!(told(full(990)), no_space, "then renewals are not taken either");
         assert_eq!(told(holds(400)), None, "somebody has made room");
         assert_eq!(told(silent()), None, "nor that there is none");
     }

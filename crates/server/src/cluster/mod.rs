@@ -9,7 +9,7 @@ mod strangers;
 pub(crate) use dial::{HttpDial, authority};
 #[cfg(test)]
 pub(crate) use etcd::testing;
-pub(crate) use etcd::{Room, Seen, Storage, watch_storage};
+pub(crate) use etcd::{NO_SPACE, Room, Seen, Storage, watch_storage};
 pub(crate) use incoming::{LINK_PATH, Links};
 
 /// What a link asks an HTTP connection to become.

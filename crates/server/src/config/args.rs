@@ -27,7 +27,8 @@ pub struct Args {
     #[arg(long, env = "SERENO_HTTP", value_name = "ADDR", value_parser = parse_address, hide_env_values = true)]
     pub http: Option<SocketAddr>,
 
-    /// This node's name in the log, for a log in etcd another one on each node. [default: node-1]
+    /// This node's name in the log. With a log in etcd it has to be given, another one on each node; else
+    /// [default: node-1]
     #[arg(long, env = "SERENO_NODE_ID", value_name = "ID", hide_env_values = true)]
     pub node_id: Option<String>,
 

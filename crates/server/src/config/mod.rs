@@ -14,6 +14,7 @@ use sereno_api::{DurationError, Millis};
 use sereno_core::LEVEL_MAX;
 use sereno_log::etcd::{EtcdUrl, UrlError};
 use std::{
+    fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
@@ -69,6 +70,17 @@ pub enum LogEngine {
     Memory,
     /// An etcd cluster, shared with other nodes: one service over several zones.
     Etcd(EtcdUrl),
+}
+
+impl fmt::Display for LogEngine {
+    /// As `--log` takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite => f.write_str("sqlite"),
+            Self::Memory => f.write_str("memory"),
+            Self::Etcd(url) => url.fmt(f),
+        }
+    }
 }
 
 /// How log lines are written.

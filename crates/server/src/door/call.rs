@@ -2,7 +2,7 @@
 
 use super::{Door, problem::Refused, refusal, timeout::Timeout};
 use crate::metrics::{Kind, Mode, OK, WAITING};
-use sereno_api::{ErrorCode, RetryWith};
+use sereno_api::RetryWith;
 use sereno_core::{
     command::Operation,
     ids::ClusterTime,
@@ -66,10 +66,10 @@ impl Door {
         operation: Operation,
     ) -> Result<Decided, Refused> {
         if asked.kind.asks()
-            && let Some(reason) = self.reach.storage.refuses()
+            && let Some((code, reason)) = self.reach.storage.refuses()
             && !self.is_repeat(&asked, &operation).await
         {
-            let refused = Refused::new(ErrorCode::Overloaded, reason);
+            let refused = Refused::new(code, reason);
             return Err(refused.with(|problem| {
                 problem.retry_with = Some(RetryWith::SameRequestId);
                 problem.retry_after_ms = Some(STORAGE_RETRY_MS);

@@ -42,7 +42,13 @@ pub(super) const ELECTIONS: &str = "/v1/elections/";
         super::openapi::NamespaceParam, super::openapi::ConsistencyParam, super::openapi::ObserveParams,
         super::openapi::TimeoutHeader,
     ),
-    responses((status = 200, description = "Led or vacant.", body = Election), GetElectionProblems)
+    responses(
+        (
+            status = 200, description = "Led or vacant; with `observe`, an event with that for each change.",
+            content((Election = "application/json"), (super::openapi::ServerSentEvent = "text/event-stream")),
+        ),
+        GetElectionProblems,
+    )
 )]
 pub(super) async fn get_election(
     State(door): State<Arc<Door>>,

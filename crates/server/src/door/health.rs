@@ -1,7 +1,10 @@
 //! `/livez`, `/readyz`, `/metrics`.
 
 use super::{Door, openapi::ReadyProblems, problem::Refused};
-use crate::metrics::{Present, Sample};
+use crate::{
+    cluster::NO_SPACE,
+    metrics::{Present, Sample},
+};
 use axum::{
     extract::State,
     response::{IntoResponse as _, Response},
@@ -41,10 +44,7 @@ pub(super) async fn readyz(State(door): State<Arc<Door>>) -> Result<&'static str
         return Err(Refused::unavailable("the node has stopped", 1_000));
     }
     if door.reach.storage.etcd().is_some_and(|etcd| etcd.room.no_space) {
-        return Err(Refused::unavailable(
-            "etcd has no space left: see docs/cluster.md, Room",
-            5_000,
-        ));
+        return Err(Refused::unavailable(NO_SPACE, 5_000));
     }
     match &status.borrow().not_ready {
         None => Ok("ready\n"),

@@ -16,7 +16,7 @@ use super::{
 use crate::metrics::{Kind, Mode};
 use axum::extract::State;
 use sereno_api::{
-    BeginHoldRequest, ForceReleaseHoldRequest, ForceReleased, Held, HeldAll, HeldOne,
+    BeginHoldRequest, ErrorCode, ForceReleaseHoldRequest, ForceReleased, Held, HeldAll, HeldOne,
     HoldAllRequest, HoldExtended, HoldReleased, HoldRequest, HoldState, ReleaseHoldRequest,
     RenewHoldRequest,
 };
@@ -88,9 +88,22 @@ pub(super) async fn hold(
     };
     let operation = door.counted(kind, to_hold())?;
     let namespace = operation.namespace.clone();
-    let decided = door.call(asked, Operation::Hold(HoldCommand::Hold(operation))).await?;
+    let decided = door.call(asked, Operation::Hold(HoldCommand::Hold(operation))).await;
+    let decided = decided.map_err(|refused| or_with_others(refused, &request.owner))?;
     let Done::Held(held) = &decided.done else { mismatch(kind) };
     Ok(ok(to_held(&namespace, held, &decided)))
+}
+
+/// What is taken by whoever asks for it alone they have together with others.
+fn or_with_others(refused: Refused, owner: &str) -> Refused {
+    refused.with(|problem| {
+        let is_theirs = problem.holder.as_ref().is_some_and(|holder| holder.owner == owner);
+        if problem.code == ErrorCode::Taken && is_theirs {
+            problem
+                .detail
+                .push_str(", together with others: name all of them, or the hold-all in replaces");
+        }
+    })
 }
 
 fn to_held(namespace: &NamespaceName, held: &outcome::Held, decided: &Decided) -> Held {
@@ -316,4 +329,27 @@ pub(super) async fn force_release(
     let operation = HoldCommand::ForceRelease(door.counted(kind, to_force())?);
     let decided = door.call(asked, Operation::Hold(operation)).await?;
     Ok(ok(lease::force_released(kind, decided)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sereno_api::Holder;
+
+    #[test]
+    fn what_somebody_has_in_a_hold_all_is_taken_together_with_others() {
+        let told = |asks: &str| {
+            let refused = Refused::new(ErrorCode::Taken, "sku/1 is held by \"anna\"");
+            let refused = refused.with(|problem| {
+                problem.holder = Some(Holder {
+                    owner: "anna".into(),
+                    fencing_token: 7,
+                    held_for_ms: 1,
+                    expires_in_ms: 2,
+                });
+            });
+            or_with_others(refused, asks).0.detail.contains("together with others")
+        };
+        assert!(told("anna") && !told("bert"));
+    }
 }

@@ -354,10 +354,10 @@ pub(super) struct AuditParams {
 #[derive(utoipa::ToSchema)]
 #[allow(dead_code)] // Only described: the door writes the frames as text.
 pub(super) struct ServerSentEvent {
-    /// `start` for the first one.
+    /// `start` for the first one of a watch, `leader` for an election.
     event: Option<String>,
     /// A cursor; only on the last event of a revision.
     id: Option<String>,
-    /// A WatchEvent, or of the first a WatchStart, as JSON.
+    /// JSON: a WatchEvent, or of the first a WatchStart; of an election, the Election.
     data: String,
 }

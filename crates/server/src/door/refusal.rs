@@ -135,8 +135,17 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             Reason::Restored => {
                 "the wait was cleared when the service was restored from a backup".into()
             }
+            Reason::Replaced => {
+                "another process with the same candidate name has taken the place in the queue"
+                    .into()
+            }
             _ => "nobody asked for the wait any more, so it was removed".into(),
         },
+        // The refusal does not tell which of the two set it.
+        (Detail::FinalDeadline { in_ms, .. }, _) if kind == Kind::RenewHold => format!(
+            "the deadline is final, for payment has begun or maxHold is used up: the hold ends in {in_ms} ms and cannot \
+             be renewed"
+        ),
         (Detail::FinalDeadline { in_ms, .. }, _) => {
             format!("maxHold is used up: the ownership ends in {in_ms} ms and cannot be renewed")
         }
@@ -150,7 +159,10 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
         (Detail::Limit { limit, max, .. }, _) => {
             format!("{limit}: {max} are in use, and that is the limit")
         }
-        (Detail::Paused, _) => "granting is paused after a restore from a backup".into(),
+        (Detail::Paused, _) => {
+            let left_ms = refusal.retry_after_ms.unwrap_or_default();
+            format!("granting is paused after a restore from a backup, for {left_ms} ms more")
+        }
         (Detail::BornAt, _) => {
             "bornAt lies over 30 s of cluster time in the past, or ahead of the log".into()
         }
@@ -232,13 +244,16 @@ fn plain_sentence(kind: Kind, code: Code) -> String {
     match code {
         Code::FencingRequired => "the namespace requires fencing: enforced".into(),
         Code::NotFound => "there is no such namespace".into(),
-        Code::NotHolder
-            if matches!(
-                kind,
-                Kind::RenewHold | Kind::BeginHold | Kind::ReleaseHold | Kind::Hold
-            ) =>
-        {
-            "the owner has no hold by that fence".into()
+        Code::NotHolder if matches!(kind, Kind::RenewHold | Kind::BeginHold) => {
+            "the owner has no hold on it, or has it by another fence".into()
+        }
+        Code::NotHolder if kind == Kind::ReleaseHold => {
+            "the owner has it by another fence, or payment has begun and the fence, which is needed then, was not named".into()
+        }
+        Code::NotHolder if matches!(kind, Kind::Hold | Kind::HoldAll) => {
+            "replaces: the owner has one of them by another fence, or its payment has begun and its fence, which is needed \
+             then, was not named"
+                .into()
         }
         Code::NotHolder if kind == Kind::ForceRelease => {
             "nobody holds the resource with that token".into()
@@ -346,6 +361,36 @@ mod tests {
             ("minTtl", "must not be above maxTtl", "must not be above maxTtl"),
         ] {
             assert_eq!(in_units(field, rule), told);
+        }
+    }
+
+    /// The words of a refusal with this detail.
+    fn said(kind: Kind, code: Code, detail: Detail) -> String {
+        sentence(kind, &Refusal::new(code).with(detail).retry_after(61_000))
+    }
+
+    #[test]
+    fn a_wait_that_another_process_took_over_says_so() {
+        let said = |why| said(Kind::Campaign, Code::WaitTimeout, Detail::Wait(why));
+        assert!(said(outcome::WaitEnd::Replaced).contains("the same candidate name"));
+        assert!(said(outcome::WaitEnd::Deserted).contains("nobody asked for the wait"));
+    }
+
+    #[test]
+    fn a_pause_of_granting_says_how_long_it_lasts() {
+        let said = said(Kind::Acquire, Code::Unavailable, Detail::Paused);
+        assert!(said.ends_with("for 61000 ms more"), "{said}");
+    }
+
+    #[test]
+    fn of_a_hold_that_may_have_begun_the_payment_is_spoken_of() {
+        let detail = Detail::FinalDeadline { in_ms: 5, token: sereno_core::ids::Token(7) };
+        let renewed = said(Kind::RenewHold, Code::MaxHoldReached, detail.clone());
+        assert!(renewed.contains("payment has begun"), "{renewed}");
+        assert!(!said(Kind::Renew, Code::MaxHoldReached, detail).contains("payment"));
+        for kind in [Kind::ReleaseHold, Kind::Hold, Kind::HoldAll] {
+            let told = said(kind, Code::NotHolder, Detail::None);
+            assert!(told.contains("payment has begun") && told.contains("fence"), "{told}");
         }
     }
 }

@@ -134,6 +134,26 @@ async fn alerts_ask_only_for_metrics_that_there_are() {
 }
 
 #[tokio::test]
+async fn every_metric_is_in_the_documentation() {
+    let bench = Bench::start(Engine::Sqlite).await;
+    bench.grant("a").await;
+    let page = include_str!("../../../../docs/metrics.md");
+    let mut told = 0;
+    for line in text(&bench).await.lines() {
+        let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|it| it.split_once(' '))
+        else {
+            continue;
+        };
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        let row = format!("| `{name}{suffix}` | {kind} |");
+        assert!(page.contains(&row), "docs/metrics.md has no row that begins with {row}");
+        told += 1;
+    }
+    assert!(told > 50, "{told}");
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn health_and_status() {
     let bench = Bench::memory().await;
     assert_eq!(bench.get("/livez").await.body, "ok\n");

@@ -5,7 +5,7 @@ use super::{Change, Ledger, Told};
 use crate::place::Place;
 use sereno_core::{
     event::EventKind,
-    ids::{ClusterTime, LeaseId, Token},
+    ids::{ClusterTime, Token},
     outcome::{End, Grant, Renewed},
 };
 use std::collections::BTreeMap;
@@ -26,19 +26,8 @@ impl Deadlines {
         *of = time.plus(grant.expires_in_ms).max(*of);
     }
 
-    pub(super) fn renewed(&mut self, time: ClusterTime, lease_id: LeaseId, renewed: &Renewed) {
-        let of = self.of.entry(lease_id.public_hash()).or_default();
-        let deadline = time.plus(renewed.expires_in_ms);
-        assert!(
-            deadline >= *of,
-            "S8: a renewal brings no deadline nearer: {deadline} after {of} of {}",
-            renewed.token
-        );
-        *of = deadline;
-    }
-
-    /// Of a hold, whose lease id nobody names.
-    pub(super) fn extended(&mut self, lease: u64, deadline: ClusterTime, renewed: &Renewed) {
+    /// A renewal has named this deadline.
+    pub(super) fn renewed(&mut self, lease: u64, deadline: ClusterTime, renewed: &Renewed) {
         let of = self.of.entry(lease).or_default();
         assert!(
             deadline >= *of,

@@ -142,7 +142,8 @@ impl Checks {
         for settled in &applied.settled {
             if let Some(grant) = settled.outcome.result.as_ref().ok().and_then(Done::grant) {
                 self.of_log.deadlines.granted(entry.time, grant);
-                self.of_log.policies.answered(grant.lease_id, entry.time.plus(grant.expires_in_ms));
+                let lease = grant.lease_id.public_hash();
+                self.of_log.policies.answered(lease, entry.time.plus(grant.expires_in_ms));
             }
         }
         let is_expiry = |event: &&Event| {
@@ -259,7 +260,7 @@ impl Checks {
         );
         if let (Some(holder), None) = (holder, outcome.replayed) {
             let deadline = outcome.time.plus(renewed.expires_in_ms);
-            deadlines.extended(holder.lease, deadline, renewed);
+            deadlines.renewed(holder.lease, deadline, renewed);
             policies.extended(holder.lease, deadline, outcome);
         }
     }
@@ -274,7 +275,7 @@ impl Checks {
         let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
         current_lease::granted(ledger, family, namespace, grant);
         deadlines.granted(time, grant);
-        policies.answered(grant.lease_id, time.plus(grant.expires_in_ms));
+        policies.answered(grant.lease_id.public_hash(), time.plus(grant.expires_in_ms));
     }
 
     fn renewed(
@@ -287,8 +288,9 @@ impl Checks {
     ) {
         let OfLog { ledger, deadlines, policies, .. } = &mut self.of_log;
         current_lease::renewed(ledger, family, namespace, lease, renewed);
-        deadlines.renewed(time, lease.lease_id, renewed);
-        policies.answered(lease.lease_id, time.plus(renewed.expires_in_ms));
+        let (lease, deadline) = (lease.lease_id.public_hash(), time.plus(renewed.expires_in_ms));
+        deadlines.renewed(lease, deadline, renewed);
+        policies.answered(lease, deadline);
     }
 
     /// A client is told that it holds.

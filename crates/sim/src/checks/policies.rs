@@ -103,8 +103,8 @@ impl Policies {
     }
 
     /// An answer has named this deadline.
-    pub(super) fn answered(&self, lease_id: LeaseId, deadline: ClusterTime) {
-        let bound = self.final_deadline(lease_id.public_hash());
+    pub(super) fn answered(&self, lease: u64, deadline: ClusterTime) {
+        let bound = self.final_deadline(lease);
         assert!(
             bound.is_none_or(|bound| deadline <= bound),
             "maxHold: an ownership ends at {bound:?}, and not at {deadline}"
@@ -118,11 +118,7 @@ impl Policies {
         {
             self.longest_ms.remove(&lease);
         }
-        let bound = self.final_deadline(lease);
-        assert!(
-            bound.is_none_or(|bound| deadline <= bound),
-            "maxHold: a hold ends at {bound:?}, and not at {deadline}"
-        );
+        self.answered(lease, deadline);
     }
 
     pub(super) fn outcome(&mut self, ledger: &Ledger, operation: &Operation, outcome: &Outcome) {

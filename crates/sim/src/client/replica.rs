@@ -60,13 +60,19 @@ impl World {
         }
     }
 
+    /// As it was drawn when the job was put first: it cannot be changed.
+    fn may_overlap(&mut self, namespace: &NamespaceName, job: &ResourceName) -> bool {
+        let drawn = self.random.in_1000(200);
+        self.job_seen(namespace, job).map_or(drawn, |job| job.definition.overlap)
+    }
+
     fn put_job(&mut self, namespace: NamespaceName, job: ResourceName, version: u64) -> Operation {
         let missed = [Missed::Latest, Missed::All, Missed::Skip][self.random.below(3)];
         let definition = JobDefinition {
             schedule: ScheduleText::new("each two seconds").expect("a valid text"),
             zone: ZoneName::new("UTC").expect("a valid name"),
             missed,
-            overlap: self.random.in_1000(200),
+            overlap: self.may_overlap(&namespace, &job),
             retries: self.random.between(0, 2) as u32,
             max_run_ms: self.random.between(1_000, 20_000),
         };
@@ -140,11 +146,8 @@ impl World {
                 let operation = self.put_job(namespace, job, view.version);
                 return self.client_does(client, vec![operation], DOING_MS);
             }
-            (2, Some(slot)) => {
-                JobCommand::Skip(SlotOfJob { namespace, job, slot, request_id, reason })
-            }
-            (2, None) => {
-                let slot = Slot(now_ms / EVERY_MS * EVERY_MS + 2 * EVERY_MS);
+            (2, open) => {
+                let slot = open.unwrap_or(Slot(now_ms / EVERY_MS * EVERY_MS + 2 * EVERY_MS));
                 JobCommand::Skip(SlotOfJob { namespace, job, slot, request_id, reason })
             }
             (3..=6, _) => {

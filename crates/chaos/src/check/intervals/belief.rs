@@ -40,7 +40,7 @@ struct Learner<'a> {
 pub(super) fn beliefs(calls: &[Call]) -> Beliefs {
     let mut learner = Learner::default();
     for call in calls {
-        if let (Op::Hold { request, .. }, Family::Hold) = (&call.op, call.op.request().0) {
+        if let Op::Hold { request, .. } = &call.op {
             learner.sent.entry(request).or_insert(call.start);
         }
     }

@@ -1,38 +1,15 @@
 //! The checker that replays the log.
 
-use super::*;
-use crate::{
-    check::{requests, revisions},
-    truth::Truth,
-};
+use super::{written::Written, *};
+use crate::{check::requests, truth::Truth};
 use sereno_core::{
     command::Operation,
     ids::LogId,
     outcome::{Done, Outcome},
-    testing::{self, Scribe},
+    testing,
 };
 
-/// A short log, and the calls that led to it.
-struct Written {
-    scribe: Scribe,
-    calls: Vec<Call>,
-    at: u64,
-}
-
 impl Written {
-    fn new() -> Self {
-        let mut scribe = Scribe::new();
-        scribe.keep = true;
-        scribe.entries.push(Scribe::genesis());
-        Self { scribe, calls: Vec::new(), at: 0 }
-    }
-
-    fn run(&mut self, op: Op, operation: Operation, heard: impl Fn(&Outcome) -> Heard) {
-        let outcome = self.scribe.run(operation);
-        self.calls.push(call(self.at, self.at + 5, op, heard(&outcome)));
-        self.at += 10;
-    }
-
     fn acquire(&mut self, n: u64) {
         let op = acquire(&format!("request-{n}"));
         self.run(op, Operation::Acquire(testing::acquire("a", n)), answer_to_acquire);
@@ -47,21 +24,6 @@ impl Written {
             stamp(&mut heard, outcome);
             heard
         });
-    }
-
-    fn truth(&self) -> Truth {
-        let mut truth = Truth::default();
-        for entry in &self.scribe.entries {
-            truth.add(&entry.seal(LogId([7; 16])).bytes).unwrap();
-        }
-        assert_eq!(truth.revision(), self.scribe.state.revision().0);
-        truth
-    }
-
-    fn violations(&self) -> Vec<&'static str> {
-        let (found, compared) = revisions::check(&self.calls, &self.truth());
-        assert_eq!(compared, self.calls.len());
-        found.iter().map(|it| it.promise).collect()
     }
 }
 

@@ -1,24 +1,16 @@
 //! The checker that replays the log, on elections, holds and jobs.
 
-use super::{words::*, *};
-use crate::check::revisions;
+use super::{words::*, written::Written, *};
 use sereno_core::{
     command::{
         Campaign, ClaimRun, ElectionCommand, FinishRun, Hold, HoldCommand, JobCommand,
         JobDefinition, Missed, Operation, PutJob, RunResult,
     },
-    ids::{LogId, Slot},
+    ids::Slot,
     names::{Labels, Owner, RequestId, ScheduleText, Value, ZoneName},
     outcome::{Done, Outcome},
-    testing::{self, Scribe},
+    testing,
 };
-
-/// A short log, and the calls that led to it.
-struct Written {
-    scribe: Scribe,
-    calls: Vec<Call>,
-    at: u64,
-}
 
 fn request_id(text: &str) -> RequestId {
     RequestId::new(text).unwrap()
@@ -27,22 +19,12 @@ fn request_id(text: &str) -> RequestId {
 impl Written {
     /// A term, a hold of two things, a run that is claimed and finished.
     fn lawful() -> Self {
-        let mut scribe = Scribe::new();
-        scribe.keep = true;
-        scribe.entries.push(Scribe::genesis());
-        scribe.run(Operation::RaiseLevel { level: 3 });
-        let mut written = Self { scribe, calls: Vec::new(), at: 0 };
+        let mut written = Self::new();
+        written.scribe.run(Operation::RaiseLevel { level: 3 });
         written.campaign();
         written.hold();
         written.run_of_a_job();
         written
-    }
-
-    fn run(&mut self, op: Op, operation: Operation) {
-        let outcome = self.scribe.run(operation);
-        let heard = told(&outcome);
-        self.calls.push(call(self.at, self.at + 5, op, heard));
-        self.at += 10;
     }
 
     fn campaign(&mut self) {
@@ -61,7 +43,7 @@ impl Written {
             labels: Labels::default(),
         };
         let operation = Operation::Election(ElectionCommand::Campaign(operation));
-        self.run(campaign(request), operation);
+        self.run(campaign(request), operation, told);
     }
 
     fn hold(&mut self) {
@@ -77,7 +59,7 @@ impl Written {
             labels: Labels::default(),
         };
         let op = hold_all(&["a", "b"], "anna", "request-2", &[]);
-        self.run(op, Operation::Hold(HoldCommand::Hold(operation)));
+        self.run(op, Operation::Hold(HoldCommand::Hold(operation)), told);
     }
 
     fn run_of_a_job(&mut self) {
@@ -97,7 +79,7 @@ impl Written {
             definition,
         };
         let op = Op::PutJob { resource: "a".into(), all: false, retries: 1 };
-        self.run(op, Operation::Job(JobCommand::Put(put)));
+        self.run(op, Operation::Job(JobCommand::Put(put)), told);
         let run = ClaimRun {
             namespace: namespace.clone(),
             job,
@@ -109,7 +91,7 @@ impl Written {
             lease_ttl_ms: Some(10_000),
             labels: Labels::default(),
         };
-        self.run(claim(9, "request-3"), Operation::Job(JobCommand::ClaimRun(run)));
+        self.run(claim(9, "request-3"), Operation::Job(JobCommand::ClaimRun(run)), told);
         let lease = testing::lease("a", 3);
         let (result, request_id) = (RunResult::Succeeded, request_id("finish-request-3"));
         let ended = FinishRun { namespace, lease: lease.clone(), result, request_id };
@@ -117,17 +99,7 @@ impl Written {
         if let Op::Finish { lease: ours, .. } = &mut op {
             ours.lease = lease.lease_id.to_hex();
         }
-        self.run(op, Operation::Job(JobCommand::FinishRun(ended)));
-    }
-
-    fn violations(&self) -> Vec<&'static str> {
-        let mut truth = Truth::default();
-        for entry in &self.scribe.entries {
-            truth.add(&entry.seal(LogId([7; 16])).bytes).unwrap();
-        }
-        let (found, compared) = revisions::check(&self.calls, &truth);
-        assert_eq!(compared, self.calls.len());
-        found.into_iter().map(|it| it.promise).collect()
+        self.run(op, Operation::Job(JobCommand::FinishRun(ended)), told);
     }
 
     fn read(&mut self, family: Family, mut heard: Heard) {
@@ -138,8 +110,7 @@ impl Written {
             Heard::Ledger(it) => it.cluster_time_ms = time,
             other => panic!("{other:?}"),
         }
-        self.calls.push(call(self.at, self.at + 5, look(family), heard));
-        self.at += 10;
+        self.call(look(family), heard);
     }
 }
 

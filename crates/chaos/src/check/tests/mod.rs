@@ -7,6 +7,7 @@ mod log;
 mod log_families;
 mod planted;
 mod words;
+mod written;
 
 use crate::{
     check::{intervals, leased, project, requests},

@@ -260,7 +260,12 @@ impl Reference {
                 claim.face = Face::Hold { begun: true };
                 claim.deadline = claim.deadline.max(now + op.ttl_ms);
                 claim.last_deadline = Some(claim.deadline);
-                state.event(index, part, Some(caller), EventKind::Begun { token });
+                let parts = state.requests[index].claim().parts.iter().enumerate();
+                let held = parts.filter(|(_, part)| part.ended.is_none());
+                let held: Vec<_> = held.map(|(part, of)| (part, of.token)).collect();
+                for (part, token) in held {
+                    state.event(index, part, Some(caller), EventKind::Begun { token });
+                }
             }
             Ok(state.extended_now(index, token))
         })

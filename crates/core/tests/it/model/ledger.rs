@@ -152,9 +152,8 @@ impl Reference {
         let now = self.wall_ms();
         let job = match known {
             Some(job) => {
-                let under_way = self.under_way(job);
-                if !op.definition.overlap && under_way.len() > 1 {
-                    return Err(self.run_claimed(under_way[0].1));
+                if self.jobs[job].definition.overlap != op.definition.overlap {
+                    return Err(invalid());
                 }
                 job
             }

@@ -419,3 +419,29 @@ fn what_is_left_of_a_hold_is_its_owners_too() {
         "#]],
     );
 }
+
+/// Whoever watches one of them is told, whichever the shop has named.
+#[test]
+fn a_payment_begins_for_all_that_is_still_held() {
+    check_faces(
+        "
+        hold a,b,c id:1 by:anna ttl:10m
+        events
+        release-hold b by:anna id:2
+        begin c by:anna ttl:1h id:3
+        begin a by:anna ttl:1h id:4",
+        expect![[r#"
+            hold a,b,c id:1 by:anna ttl:10m
+                r2: granted a T1, b T2, c T3 for 10m to anna
+            release-hold b by:anna id:2
+                r3: hold released
+                * r3 hold/default/b anna: ended T2 released held 0s
+            begin c by:anna ttl:1h id:3
+                r4: renewed T3 for 1h of at most 1h, begun
+                * r4 hold/default/a anna: begun T1
+                * r4 hold/default/c anna: begun T3
+            begin a by:anna ttl:1h id:4
+                r5: renewed T1 for 1h of at most 1h, begun
+        "#]],
+    );
+}

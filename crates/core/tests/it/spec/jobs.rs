@@ -234,13 +234,14 @@ fn overlapping_runs_have_fence_keys_of_their_own() {
         claim j slot:120s id:2 by:w2 ttl:10s
         claim j slot:60s id:3 by:w3 ttl:10s
         renew-run j #1 ttl:20s
-        job j v:1 overlap:forbid
         force-run j T2 id:4
-        job j v:1 overlap:forbid
-        claim j v:2 slot:180s id:5 by:w1
         finish j #1 succeeded id:6
-        claim j v:2 slot:180s id:7 by:w1
-        show j",
+        show j
+        -- an attempt that wakes up late would not be fenced out by one with another key
+        job j v:1 overlap:forbid
+        job k v:0
+        job k v:1 overlap:allow
+        job k v:1 retries:1",
         expect![[r#"
             job j v:0 overlap:allow missed:all
                 r2: job version 1
@@ -256,30 +257,29 @@ fn overlapping_runs_have_fence_keys_of_their_own() {
                 r5: RunClaimed w1 T1 held 0s, 10s left, retry in 10s
             renew-run j #1 ttl:20s
                 r6: renewed T1 for 20s of at most 1h
-            job j v:1 overlap:forbid
-                r7: RunClaimed w1 T1 held 0s, 20s left, retry in 20s
             force-run j T2 id:4
-                r8: force-released T2
-                * r8 job/default/j/1767225720000 w2: ended T2 forced held 0s: why
-                * r8 job/default/j: run Lost after 1 attempts
-            job j v:1 overlap:forbid
-                r9: job version 2
-                * r9 job/default/j: job put, version 2
-            claim j v:2 slot:180s id:5 by:w1
-                r10: RunClaimed w1 T1 held 0s, 20s left, retry in 20s
+                r7: force-released T2
+                * r7 job/default/j/1767225720000 w2: ended T2 forced held 0s: why
+                * r7 job/default/j: run Lost after 1 attempts
             finish j #1 succeeded id:6
-                r11: finished attempt 1: Succeeded
-                * r11 job/default/j/1767225660000 w1: ended T1 finished held 0s
-                * r11 job/default/j: run Succeeded after 1 attempts
-            claim j v:2 slot:180s id:7 by:w1
-                r12: attempt 1: granted j T3 for 30s of at most 1h
-                * r12 job/default/j w1: granted T3
-                * r12 job/default/j: attempt 1 T3
+                r8: finished attempt 1: Succeeded
+                * r8 job/default/j/1767225660000 w1: ended T1 finished held 0s
+                * r8 job/default/j: run Succeeded after 1 attempts
             show j
-                version 2, watermark 3m
-                3m claimed, attempt 1 by w1 T3
+                version 1, watermark 0s
                 2m lost, attempt 1 by w2 T2, forced
                 1m succeeded, attempt 1 by w1 T1, finished
+            -- an attempt that wakes up late would not be fenced out by one with another key
+            job j v:1 overlap:forbid
+                r9: InvalidArgument overlap: cannot be changed, for the fence key depends on it: make another job
+            job k v:0
+                r10: job version 1
+                * r10 job/default/k: job put, version 1
+            job k v:1 overlap:allow
+                r11: InvalidArgument overlap: cannot be changed, for the fence key depends on it: make another job
+            job k v:1 retries:1
+                r12: job version 2
+                * r12 job/default/k: job put, version 2
         "#]],
     );
 }

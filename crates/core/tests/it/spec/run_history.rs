@@ -145,6 +145,10 @@ fn what_is_left_out_ahead_loses_no_slot_before_it() {
         }
         let refused = world.skip(slot(500)).result.expect_err("too many are");
         assert_eq!(refused.code, Code::LimitReached);
+        // An extra run is none of them.
+        let asked = world.ask();
+        world.skip(asked).result.expect("it is left out");
+        assert_eq!(world.claim(asked), Err(Code::RunFinished));
         // All before them is run, though the ledger is full all the time.
         (0..30).for_each(|number| world.do_it(slot(number)));
         assert_eq!(world.claim(slot(30)), Err(Code::RunFinished));
