@@ -24,6 +24,7 @@ mod lock;
 mod namespace;
 mod object;
 mod problem;
+mod quota;
 #[cfg(feature = "openapi")]
 mod schema;
 mod status;
@@ -65,6 +66,17 @@ pub use namespace::{
 };
 pub use object::Object;
 pub use problem::{InTheWay, Problem};
+pub use quota::{
+    AdjustRequest, Adjusted, Adjustment, BeginRequest, CommitRequest, Committed, Drift,
+    ExtendRequest, LateCommit, LimitPut, NodeRemoved, OnExpiry, OwnerCommit, OwnerUse,
+    PutLimitRequest, QuotaExcess, QuotaExplanation, QuotaItem, QuotaLayer, QuotaNode,
+    QuotaNodeRead, QuotaPage, QuotaRefusal, QuotaReport, QuotaStale, ReconcileRequest, Reconciled,
+    ReleaseReservationRequest, RemoveNodeRequest, ReportUsageRequest, Reservation, ReservationPage,
+    ReservationRead, ReservationReleased, ReservationState, ReservationWaiting, ReserveRequest,
+    Reserved, ReservedItem, ResizeRequest, ReturnRequest, Returned, SettleRequest, Settled,
+    Settlement, Share, ShareGrantRequest, ShareReclaimRequest, ShareReturnRequest, Shared,
+    Shortage, UsageReported,
+};
 pub use status::{Etcd, EtcdMember, Leader, Peer, Role, Status};
 pub use watch::{WatchEvent, WatchKind, WatchStart};
 pub use word::{AbandonedWas, Family, Fencing, Reason};

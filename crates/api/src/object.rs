@@ -49,3 +49,11 @@ pub(crate) fn each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 ) -> Result<Vec<T>, D::Error> {
     Ok(Vec::<Object<T>>::deserialize(from)?.into_iter().map(|Object(value)| value).collect())
 }
+
+/// For an optional list of them, `null` meaning that it is absent.
+pub(crate) fn optional_each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let list = Option::<Vec<Object<T>>>::deserialize(from)?;
+    Ok(list.map(|list| list.into_iter().map(|Object(value)| value).collect()))
+}

@@ -109,6 +109,8 @@ words! {
         Replaced = "replaced",
         /// Of a reservation: all of it that was wanted is used.
         Committed = "committed",
+        /// Of a reservation: it has not ended, an operator has to settle it.
+        Quarantined = "quarantined",
         /// Of a wait: its own deadline passed.
         TimedOut = "timedOut",
         /// Of a wait: cleared by a restore from a backup.
