@@ -1,6 +1,6 @@
 //! Lines of the audit trail, as in its files and in `GET /v1/audit`.
 
-use crate::{ErrorCode, Reason, RunState, word::words};
+use crate::{ErrorCode, LedgerEntry, Reason, RunState, word::words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -154,6 +154,14 @@ pub struct AuditLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub highest: Option<u64>,
+    /// `quotaChanged`: what has changed in the books.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub quota: Option<Box<LedgerEntry>>,
+    /// `regionSet`: where the service runs; `homePut`: the namespace's home. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub region: Option<String>,
     /// `log`: the log's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
