@@ -20,6 +20,7 @@ mod hold;
 mod job;
 mod labels;
 mod lease;
+mod ledger;
 mod lock;
 mod namespace;
 mod object;
@@ -59,6 +60,9 @@ pub use labels::Labels;
 pub use lease::{
     AbandonRequest, Abandoned, ForceReleaseRequest, ForceReleased, LeaseRef, ReleaseRequest,
     Released, RenewManyRequest, RenewRequest, RenewResult, Renewed, RenewedMany,
+};
+pub use ledger::{
+    LedgerEntry, LedgerLayer, LedgerLimits, LedgerLine, LedgerNode, LedgerPage, QuotaChange,
 };
 pub use lock::{Holder, Lock, LockHolder, LockPage, LockRow, LockState, Waiter};
 pub use namespace::{
