@@ -168,7 +168,7 @@ impl Intake {
 /// What a call is worth under overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// It keeps a lease.
+    /// It keeps a lease, or turns what is reserved into use.
     Renewal,
     /// It ends something, which may not stay.
     Ending,
@@ -195,13 +195,20 @@ pub(crate) fn kind(operation: &Operation) -> Kind {
         | Operation::Election(ElectionCommand::Renew(_))
         | Operation::Hold(HoldCommand::Renew(_) | HoldCommand::Begin(_))
         | Operation::Job(JobCommand::RenewRun(_))
-        | Operation::Quota(QuotaCommand::Extend(_) | QuotaCommand::Begin(_)) => Kind::Renewal,
+        | Operation::Quota(
+            QuotaCommand::Extend(_) | QuotaCommand::Begin(_) | QuotaCommand::Commit(_),
+        ) => Kind::Renewal,
         Operation::Release(_)
         | Operation::Abandon(_)
         | Operation::Election(ElectionCommand::Resign(_) | ElectionCommand::Handoff(_))
         | Operation::Hold(HoldCommand::Release(_))
         | Operation::Job(JobCommand::FinishRun(_))
-        | Operation::Quota(QuotaCommand::Release(_)) => Kind::Ending,
+        | Operation::Quota(
+            QuotaCommand::Release(_)
+            | QuotaCommand::Return(_)
+            | QuotaCommand::Settle(_)
+            | QuotaCommand::ShareReturn(_),
+        ) => Kind::Ending,
         _ => Kind::Ordinary,
     }
 }

@@ -154,13 +154,19 @@ impl State {
         of_claim.or_else(|| self.quotas.asked_at(claim))
     }
 
-    /// Milliseconds until the lease's deadline; `None`: no such lease is held.
+    /// Milliseconds until the deadline of a lease, or of a reservation of that name; `None`: no such one is held.
     pub fn lease_expires_in_ms(&self, lease_id: crate::ids::LeaseId) -> Option<u64> {
         let record = self.memory.find_lease(lease_id)?;
         match self.memory.get(record).fate {
             super::memory::Fate::Live(id) => {
-                let held = self.claims.get(&id).filter(|claim| claim.held.is_some())?;
-                Some(self.time.until(held.deadline))
+                let held = self.claims.get(&id).filter(|claim| claim.held.is_some());
+                let reserved = || {
+                    self.quotas
+                        .deadline_of(id)
+                        .filter(|_| self.quotas.is_waiting(id) == Some(false))
+                };
+                let deadline = held.map(|claim| claim.deadline).or_else(reserved)?;
+                Some(self.time.until(deadline))
             }
             _ => None,
         }

@@ -137,7 +137,7 @@ impl State {
     ) -> Result<QuotaDone, No> {
         let (mut share, node) = self.share(namespace, op.share)?;
         if share.is_reclaimed {
-            let invalid = Invalid::new("share", "has been reclaimed: its region has to report");
+            let invalid = Invalid::new("shareId", "has been reclaimed: its region has to report");
             return Err(Refusal::from(invalid).into());
         }
         share.is_reclaimed = true;
