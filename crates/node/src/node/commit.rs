@@ -86,6 +86,7 @@ impl Node {
         if self.phase == Phase::Following {
             self.phase = Phase::Leading;
             self.begin_to_be_reached(now);
+            self.region_queued = false;
             self.raise_new_log(now);
             self.unlink(out);
             out.push(Output::Leads { took_ns: now.since_ns(silent_since) });
