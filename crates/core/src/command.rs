@@ -287,7 +287,7 @@ pub struct PutHome {
     pub namespace: NamespaceName,
     /// Its home; `None`: wherever it is asked for.
     pub home: Option<RegionName>,
-    /// The version that the caller has read.
+    /// The version that the caller has read; 0: it must not exist, and is created.
     pub expected_version: u64,
 }
 

@@ -3,8 +3,8 @@
 mod quota;
 
 pub use quota::{
-    AccountView, Explanation, ListNodes, ListReservations, NodeView, RefusalView, ReportView,
-    ReservationPage, ReservationView, ShareView,
+    AccountView, Explanation, ListNodes, ListReservations, NodeView, QuotaFigures, RefusalView,
+    ReportView, ReservationPage, ReservationView, ShareView,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use crate::{
     command::{Item, NodeLimits, NodeRef, OnExpiry},
     ids::{ObjectId, ReservationId, Revision, Token},
-    names::{Caller, Labels, Owner, QuotaName},
+    names::{Caller, Labels, NamespaceName, Owner, QuotaName},
     outcome::{Drift, Layer, ReservationState},
 };
 
@@ -38,6 +38,23 @@ pub struct NodeView {
     pub waiters: u64,
     /// Ended reservations are still counted.
     pub sweep_pending: bool,
+}
+
+/// One quota as metrics show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaFigures {
+    /// Where it lives.
+    pub namespace: NamespaceName,
+    /// What is counted.
+    pub quota: QuotaName,
+    /// The root, and the nodes right below it.
+    pub nodes: Vec<NodeView>,
+    /// Reservations that wait for something of it.
+    pub waiters: u64,
+    /// What other regions may use of it.
+    pub lent: u64,
+    /// What of that was lent again: the worst overshoot.
+    pub lent_twice: u64,
 }
 
 /// Which nodes to list, by path.

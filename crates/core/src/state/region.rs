@@ -7,6 +7,7 @@ use crate::{
     event::EventKind,
     names::{Caller, RegionName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
+    policy::Policy,
 };
 
 impl State {
@@ -21,20 +22,33 @@ impl State {
 
     pub(super) fn put_home(&mut self, caller: &Caller, op: &PutHome) -> Outcome {
         self.next_revision();
-        let Some(id) = self.namespace_id(&op.namespace) else {
-            return self.decided(None, Err(Refusal::new(Code::NotFound)));
+        let result = self.try_put_home(caller, op);
+        self.decided(None, result)
+    }
+
+    fn try_put_home(&mut self, caller: &Caller, op: &PutHome) -> Result<Done, Refusal> {
+        let id = match self.namespace_id(&op.namespace) {
+            Some(id) => {
+                let namespace = &mut self.namespaces[id as usize];
+                let current = namespace.version;
+                if current != op.expected_version {
+                    let detail = Detail::Version { current };
+                    return Err(Refusal::new(Code::VersionConflict).with(detail));
+                }
+                namespace.version += 1;
+                id
+            }
+            // So it has its home before anybody can ask for anything in it.
+            None if op.expected_version == 0 => {
+                self.create_namespace(&op.namespace, &Policy::default())?
+            }
+            None => return Err(Refusal::new(Code::NotFound)),
         };
         let namespace = &mut self.namespaces[id as usize];
-        let current = namespace.version;
-        if current != op.expected_version {
-            let refusal = Refusal::new(Code::VersionConflict).with(Detail::Version { current });
-            return self.decided(None, Err(refusal));
-        }
-        namespace.version += 1;
         namespace.home.clone_from(&op.home);
         let version = namespace.version;
         self.event(caller, id, Family::Admin, None, EventKind::HomePut { home: op.home.clone() });
-        self.decided(None, Ok(Done::NamespacePut { version }))
+        Ok(Done::NamespacePut { version })
     }
 
     /// The region that has to be asked instead, for anything but giving back.

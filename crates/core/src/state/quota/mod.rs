@@ -5,6 +5,8 @@ mod books;
 mod change;
 mod check;
 mod commit;
+mod deviations;
+mod figures;
 mod layers;
 mod lifecycle;
 mod limits;

@@ -145,7 +145,7 @@ impl State {
         Some(Some(space.node(place).reports.iter().map(view).collect()))
     }
 
-    fn node_view(&self, space: &Space, place: Place) -> NodeView {
+    pub(super) fn node_view(&self, space: &Space, place: Place) -> NodeView {
         let (tree, node) = (space.tree(place), space.node(place));
         let available = tree.available(place.1);
         NodeView {

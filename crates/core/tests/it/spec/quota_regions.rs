@@ -77,6 +77,33 @@ fn elsewhere_the_home_is_named_and_only_what_gives_back_passes() {
 }
 
 #[test]
+fn a_namespace_can_be_created_with_its_home() {
+    check_quotas(
+        "
+        region eu
+        home shop us v:0
+        home shop us v:0
+        acquire a id:1 in:shop
+        home here eu v:0
+        acquire a id:1 in:here",
+        expect![[r#"
+            region eu
+                r2: region set
+            home shop us v:0
+                r3: version 1
+            home shop us v:0
+                r4: VersionConflict version is 1
+            acquire a id:1 in:shop
+                r5: WrongRegion home is us
+            home here eu v:0
+                r6: version 1
+            acquire a id:1 in:here
+                r7: granted a T1 for 30s
+        "#]],
+    );
+}
+
+#[test]
 fn a_tenant_has_a_home_and_is_lent_a_share_elsewhere() {
     check_quotas(
         "
