@@ -60,11 +60,14 @@ async fn what_is_quarantined_keeps_its_capacity_until_it_is_settled() {
     let bench = Bench::memory().await;
     limit(&bench, "", 10, json!({})).await;
     let fate = json!({"ttl": "1s", "onExpiry": "quarantine"});
-    let first = reserve(&bench, "", 6, fate.clone()).await;
-    let second = reserve(&bench, "", 4, fate).await;
-    let early = of(&first, json!({"settlement": "commit", "reason": "checked"}));
+    let live = reserve(&bench, "", 1, json!({})).await;
+    let early = of(&live, json!({"settlement": "commit", "reason": "checked"}));
     let early = bench.post("/v1/quotas/settle", early).await.problem(ErrorCode::InvalidArgument);
     assert_eq!(early.field.as_deref(), Some("reservationId"));
+    bench.post("/v1/quotas/release", of(&live, json!({}))).await.ok::<ReservationReleased>();
+
+    let first = reserve(&bench, "", 6, fate.clone()).await;
+    let second = reserve(&bench, "", 4, fate).await;
     let read = until_quarantined(&bench, &first).await;
     assert_eq!(read.reservation.expires_in_ms, 0);
     until_quarantined(&bench, &second).await;
