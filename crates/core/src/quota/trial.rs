@@ -5,6 +5,7 @@ use super::{
     Place,
     tree::{Node, Tree},
 };
+use crate::planted::{self, Planted};
 use std::collections::BTreeMap;
 
 /// An amount at a node.
@@ -40,7 +41,10 @@ pub(crate) struct Trial {
 impl Trial {
     /// With the use of now.
     pub(crate) fn of(trees: &[Tree], asks: &[Asked]) -> Self {
-        Self::on(trees, asks, |node| node.claim)
+        Self::on(trees, asks, |node| match planted::has(Planted::GuaranteeIgnored) {
+            true => node.committed + node.reserved,
+            false => node.claim,
+        })
     }
 
     /// As if nobody used anything.

@@ -28,6 +28,14 @@ impl Request {
         self.id
     }
 
+    /// The request; or, with that bug planted, one that nobody has heard of.
+    pub(super) fn or_anew(self, drawn: LeaseId) -> Self {
+        match planted::has(Planted::ReserveRepeats) {
+            true => Self { id: Fingerprint(drawn.0), ..self },
+            false => self,
+        }
+    }
+
     /// Requests to unknown namespaces are remembered too, in the memory of `default`.
     fn memory_of(&self) -> u32 {
         self.namespace.unwrap_or(DEFAULT_NAMESPACE)

@@ -1,6 +1,6 @@
 //! Committed use that is given back, or set right by an operator.
 
-use super::{State, commit::excess};
+use super::{State, commit::excess, deviations};
 use crate::{
     command::{Adjust, Adjustment, NodeRef, ReturnUse},
     event::{LedgerLine, QuotaChange, QuotaEvent},
@@ -32,8 +32,9 @@ impl State {
         let accounts = &mut self.space_mut(namespace).node_mut(place).accounts;
         let account = accounts.get_mut(&op.owner).expect("what has something left is there");
         account.take(op.commit, op.amount);
+        let amount = op.amount + deviations::taken_again(account, op);
         let left = account.left(op.commit);
-        let lines = self.take_committed(namespace, place, &op.owner, op.amount);
+        let lines = self.take_committed(namespace, place, &op.owner, amount);
         let change = QuotaChange::Returned { commit: op.commit };
         self.books_event(caller, namespace, &op.node, &op.owner, change, lines, None);
         Ok(QuotaDone::Returned { commit: op.commit, amount: op.amount, left })

@@ -1,6 +1,6 @@
 //! What a holder does with its reservation besides a commit: begin, extend, resize, release.
 
-use super::{Phase, State, lifecycle::Change, request::Found, reserve::check_items};
+use super::{Phase, State, deviations, lifecycle::Change, request::Found, reserve::check_items};
 use crate::{
     command::{Begin, Extend, Item, ReleaseReservation, Resize},
     event::QuotaChange,
@@ -128,6 +128,7 @@ impl State {
         // What shrinks first: no layer is above its limit in between.
         let (shrunk, grown): (Vec<_>, Vec<_>) =
             changes.into_iter().partition(|(_, by)| by.reserved <= 0);
+        let shrunk = deviations::given_back(shrunk);
         let mut lines = self.post(namespace, &reservation.owner, &shrunk);
         lines.extend(self.post(namespace, &reservation.owner, &grown));
         self.assert_within_limits(namespace, &grown);

@@ -12,6 +12,7 @@ use crate::{
     ids::{ObjectId, Token},
     names::{Caller, Invalid, Owner},
     outcome::{Code, Committed, Detail, End, Excess, Exhausted, QuotaDone, Refusal},
+    planted::{self, Planted},
     quota::{Asked, Posting, Trial, signed},
     state::{region::wrong_region, request::No},
 };
@@ -127,7 +128,8 @@ impl State {
         let (namespace, owner) = (reservation.namespace, reservation.owner.clone());
         let mut changes: Vec<Change> = Vec::with_capacity(splits.len());
         for split in splits {
-            let freed = if ends { split.of.amount } else { split.taken };
+            let frees_all = ends || planted::has(Planted::PartCommitFreesRest);
+            let freed = if frees_all { split.of.amount } else { split.taken };
             self.add_lot(namespace, split.of.place, &owner, commit, split.taken);
             let posting = Posting { committed: signed(split.taken), reserved: -signed(freed) };
             changes.push((split.of.place, posting));
@@ -201,12 +203,15 @@ impl State {
         let space = self.space(namespace);
         let trial = Trial::of(&space.trees, &asks);
         let owner_layers = space.owner_layers(&trial, &late.owner);
-        if !owner_layers.is_empty() || !trial.passes(&space.trees, &kept) {
+        let is_short = !owner_layers.is_empty() || !trial.passes(&space.trees, &kept);
+        if is_short && !planted::has(Planted::LateCommitUnchecked) {
             let layers = space.short_layers(&trial, &kept, owner_layers);
             return Err(no_capacity(layers, self.is_sweep_pending()).into());
         }
         // It is done with: no other commit admits it again (S10).
-        self.remove_late(id);
+        if !planted::has(Planted::ReadmitsTwice) {
+            self.remove_late(id);
+        }
         let fence = self.next_token();
         Ok(QuotaDone::Committed(self.readmit(caller, op, &late, &asks, fence)))
     }

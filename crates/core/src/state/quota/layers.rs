@@ -5,6 +5,7 @@ use crate::{
     command::{Item, NodeRef},
     names::Owner,
     outcome::{Code, Detail, Exhausted, Layer, Refusal, Shortage},
+    planted::{self, Planted},
     quota::{Asked, Kept, LastRefusal, Trial, TrialRow},
 };
 
@@ -88,7 +89,8 @@ impl Space {
 
     fn owner_layer(&self, row: &TrialRow, owner: &Owner) -> Option<Layer> {
         let node = self.node(row.place);
-        let limit = node.limits.owner_reserved_max?;
+        let max = node.limits.owner_reserved_max;
+        let limit = max.filter(|_| !planted::has(Planted::OwnerBoundIgnored))?;
         let reserved = node.owners.get(owner).copied().unwrap_or(0);
         let shortfall = (reserved + row.asked).saturating_sub(limit);
         (shortfall > 0).then(|| Layer {

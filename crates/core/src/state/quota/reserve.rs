@@ -31,6 +31,7 @@ pub(super) enum Demand {
 impl State {
     pub(super) fn reserve(&mut self, caller: &Caller, op: &Reserve) -> Outcome {
         let request = self.request(caller, &op.namespace, FAMILY, &op.request_id, op);
+        let request = request.or_anew(lease_of(op.reservation));
         let known = self.recall(&request);
         self.next_revision();
         let Some(known) = known else {

@@ -163,7 +163,7 @@ impl State {
         self.survey(namespace, true).next
     }
 
-    fn grant_waiting(&mut self, id: ObjectId) {
+    pub(super) fn grant_waiting(&mut self, id: ObjectId) {
         let reservation = self.quotas.reservations.remove(&id).expect("who is next waits");
         assert!(self.deadlines.remove(&(reservation.deadline, id)), "every wait has its deadline");
         self.leave_lane(id, &reservation);
