@@ -102,7 +102,7 @@ impl<'a> Panel<'a> {
             let _ = write!(path, "H{:.1}V{:.1}", self.x(*at), self.y(*amount));
         }
         let _ = write!(path, "H{:.1}V{:.1}Z", self.x(self.lives.end_us), self.y(0));
-        let _ = writeln!(svg, "<path d=\"{path}\" fill=\"{colour}\" fill-opacity=\"0.85\"/>");
+        let _ = writeln!(svg, "<path d=\"{path}\" fill=\"{colour}\"/>");
     }
 
     fn level(&self, svg: &mut String, amount: u64, label: &str, is_dashed: bool) {
