@@ -244,7 +244,7 @@ fn a_reclaim_lends_its_cap_again_and_the_debt_is_settled_by_the_report() {
             share-reclaim R1 reason:silence id:9
                 r6 as r5: share R1 of 6, 4 kept, reclaimed
             share-reclaim R1 reason:silence
-                r7: InvalidArgument share: has been reclaimed: its region has to report
+                r7: InvalidArgument shareId: has been reclaimed: its region has to report
             reserve gpu=3 id:3
                 r8: QuotaExhausted [gpu v1 limit 10: 0 used, 8 reserved, 2 of 3 pass, 1 short], retry in 1s
             reserve gpu=2 id:4 ttl:10m

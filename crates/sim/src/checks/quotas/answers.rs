@@ -72,7 +72,8 @@ impl Quotas {
                     "S9: a compensation does what it answers: {done:?}, and {change:+}"
                 );
             }
-            (_, Err(refusal)) if is_alone => {
+            // A resize is looked at as if what it gives back were free.
+            (QuotaCommand::Reserve(_) | QuotaCommand::Commit(_), Err(refusal)) if is_alone => {
                 if let Detail::Exhausted(exhausted) = &refusal.detail {
                     exhausted.layers.iter().for_each(|layer| self.check_layer(layer));
                 }

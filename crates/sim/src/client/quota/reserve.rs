@@ -28,17 +28,19 @@ impl World {
         let items = items.collect();
         let waits = self.random.in_1000(500);
         let is_bounded = self.random.in_1000(200);
+        // Some outlast the grace of those that nobody asks for.
+        let longest_ms = if self.random.in_1000(200) { 20_000 } else { 9_000 };
         let reserve = Reserve {
             namespace: namespace(),
             owner: self.some_team(),
             items,
             request_id: self.request_id(),
             reservation: ReservationId::default(),
-            ttl_ms: self.random.between(1_500, 9_000),
+            ttl_ms: self.random.between(1_500, longest_ms),
             max_lifetime_ms: is_bounded.then(|| self.random.between(2_000, 12_000)),
             on_expiry: self.some_fate(),
             priority: self.random.between(0, 3) as u8,
-            wait_timeout_ms: if waits { self.random.between(300, 12_000) } else { 0 },
+            wait_timeout_ms: if waits { self.random.between(300, longest_ms) } else { 0 },
             labels: Labels::default(),
         };
         let hold_ms = if waits { self.random.between(0, 5_000) } else { 0 };
