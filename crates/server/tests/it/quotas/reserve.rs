@@ -122,8 +122,7 @@ async fn a_refusal_lists_every_layer_with_its_figures() {
     limit(&bench, "acme", 8, json!({"ownerReservedMax": 5})).await;
     limit(&bench, "acme/vision", 6, json!({})).await;
     reserve(&bench, "acme/vision", 4, json!({"owner": "bert"})).await;
-    let body = ask("acme/vision", 3, json!({}));
-    let mut two = body.clone();
+    let mut two = ask("acme/vision", 3, json!({}));
     two["items"].as_array_mut().unwrap().push(json!({"quota": "gpu", "path": "acme", "amount": 4}));
     let refused = bench.post("/v1/quotas/reserve", two.clone()).await;
     let refused = refused.problem(ErrorCode::QuotaExhausted);
@@ -146,6 +145,7 @@ async fn a_refusal_lists_every_layer_with_its_figures() {
     let again = bench.post("/v1/quotas/reserve", two).await.problem(ErrorCode::QuotaExhausted);
     assert_eq!((again.replayed, again.layers.len()), (Some(true), 4));
 
+    let body = ask("acme/vision", 3, json!({}));
     let full = bench.post("/v1/quotas/reserve", body).await.problem(ErrorCode::QuotaExhausted);
     assert_eq!(full.layers.len(), 1);
     assert!(full.retry_after_ms.is_some(), "it may fit when something has come back");
