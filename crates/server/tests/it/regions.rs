@@ -17,8 +17,9 @@ async fn bench(engine: Engine) -> Bench {
     };
     let region = Some(RegionName::new("eu").unwrap());
     let bench = Bench::start_with(folder, Config { region, ..config }).await;
-    // What the leader says is in the log before the first read that rests on it.
-    bench.get("/v1/namespaces/default").await.ok::<Namespace>();
+    // What the leader says is in the log before the first call is.
+    let mut status = bench.server.as_ref().unwrap().node().status();
+    status.wait_for(|status| status.region.is_some()).await.unwrap();
     bench
 }
 
