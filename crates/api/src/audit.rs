@@ -1,6 +1,6 @@
 //! Lines of the audit trail, as in its files and in `GET /v1/audit`.
 
-use crate::{ErrorCode, Reason, RunState, word::words};
+use crate::{ErrorCode, LedgerEntry, Reason, RunState, word::words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -40,6 +40,12 @@ words! {
         GuardSeen = "guardSeen",
         /// A guard has refused a write.
         FenceRefused = "fenceRefused",
+        /// The books of a quota or its rules have changed.
+        QuotaChanged = "quotaChanged",
+        /// The service has said where it runs.
+        RegionSet = "regionSet",
+        /// Another region decides about a namespace.
+        HomePut = "homePut",
         /// The lines from here on are of this log, from after this position.
         Log = "log",
         /// Everything up to this position is recorded above.
@@ -148,6 +154,14 @@ pub struct AuditLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub highest: Option<u64>,
+    /// `quotaChanged`: what has changed in the books.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub quota: Option<Box<LedgerEntry>>,
+    /// `regionSet`: where the service runs; `homePut`: the namespace's home. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub region: Option<String>,
     /// `log`: the log's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]

@@ -20,10 +20,12 @@ mod hold;
 mod job;
 mod labels;
 mod lease;
+mod ledger;
 mod lock;
 mod namespace;
 mod object;
 mod problem;
+mod quota;
 #[cfg(feature = "openapi")]
 mod schema;
 mod status;
@@ -59,12 +61,26 @@ pub use lease::{
     AbandonRequest, Abandoned, ForceReleaseRequest, ForceReleased, LeaseRef, ReleaseRequest,
     Released, RenewManyRequest, RenewRequest, RenewResult, Renewed, RenewedMany,
 };
+pub use ledger::{
+    LedgerEntry, LedgerLayer, LedgerLimits, LedgerLine, LedgerNode, LedgerPage, QuotaChange,
+};
 pub use lock::{Holder, Lock, LockHolder, LockPage, LockRow, LockState, Waiter};
 pub use namespace::{
     Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest, ReplyMemory,
 };
 pub use object::Object;
 pub use problem::{InTheWay, Problem};
+pub use quota::{
+    AdjustRequest, Adjusted, Adjustment, BeginRequest, CommitRequest, Committed, Drift,
+    ExtendRequest, LateCommit, LimitPut, NodeRemoved, OnExpiry, OwnerCommit, OwnerUse,
+    PutLimitRequest, QuotaExcess, QuotaExplanation, QuotaItem, QuotaLayer, QuotaNode,
+    QuotaNodeRead, QuotaPage, QuotaRefusal, QuotaReport, QuotaStale, ReconcileRequest, Reconciled,
+    ReleaseReservationRequest, RemoveNodeRequest, ReportUsageRequest, Reservation, ReservationPage,
+    ReservationRead, ReservationReleased, ReservationState, ReservationWaiting, ReserveRequest,
+    Reserved, ReservedItem, ResizeRequest, ReturnRequest, Returned, SettleRequest, Settled,
+    Settlement, Share, ShareGrantRequest, ShareReclaimRequest, ShareReturnRequest, Shared,
+    Shortage, UsageReported,
+};
 pub use status::{Etcd, EtcdMember, Leader, Peer, Role, Status};
 pub use watch::{WatchEvent, WatchKind, WatchStart};
 pub use word::{AbandonedWas, Family, Fencing, Reason};

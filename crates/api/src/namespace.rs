@@ -75,7 +75,7 @@ pub struct Policy {
     pub reply_memory: Option<ReplyMemory>,
 }
 
-/// `PUT /v1/namespaces/{name}`: creates it, or replaces its whole policy.
+/// `PUT /v1/namespaces/{name}`: creates it, or replaces its whole policy, or its home: one of the two.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -83,9 +83,19 @@ pub struct PutNamespaceRequest {
     /// The version that the caller has read; 0: it must not exist yet.
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
     pub expected_version: u64,
-    /// The new policy.
-    #[serde(deserialize_with = "object::one")]
-    pub policy: Policy,
+    /// The new policy. The home stays as it is.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "object::optional"
+    )]
+    pub policy: Option<Policy>,
+    /// The new home: the region that decides about it; empty: wherever it is asked for. The policy stays as it is, of
+    /// a new namespace it is the default. Every other region has to be told the same: there it is refused as
+    /// `WRONG_REGION`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^[a-z0-9._-]{0,64}$", example = "eu-west"))]
+    pub home: Option<String>,
     /// As in acquire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0))]
@@ -118,6 +128,10 @@ pub struct Namespace {
     pub version: u64,
     /// The policy in force; `minTtl`, `maxHold` and `requestsPerSecond` only where set.
     pub policy: Policy,
+    /// The region that decides about it; absent: wherever it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub home: Option<String>,
     /// A fence guard has reported for one of its fence keys.
     pub fencing_proven: bool,
     /// Active leases.

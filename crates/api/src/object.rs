@@ -31,12 +31,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
     }
 }
 
-/// For a field: `#[serde(deserialize_with = "object::one")]`.
-pub(crate) fn one<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
-    Object::deserialize(from).map(|Object(value)| value)
-}
-
-/// For an optional field, `null` meaning that it is absent.
+/// For an optional field (`#[serde(deserialize_with = "object::optional")]`), `null` meaning that it is absent.
 pub(crate) fn optional<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -48,4 +43,12 @@ pub(crate) fn each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Vec<T>, D::Error> {
     Ok(Vec::<Object<T>>::deserialize(from)?.into_iter().map(|Object(value)| value).collect())
+}
+
+/// For an optional list of them, `null` meaning that it is absent.
+pub(crate) fn optional_each<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let list = Option::<Vec<Object<T>>>::deserialize(from)?;
+    Ok(list.map(|list| list.into_iter().map(|Object(value)| value).collect()))
 }

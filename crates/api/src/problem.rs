@@ -1,6 +1,6 @@
 //! Problem documents (RFC 9457, `application/problem+json`).
 
-use crate::{ErrorCode, Holder, Outcome, Reason, RetryWith};
+use crate::{ErrorCode, Holder, Outcome, QuotaExcess, QuotaLayer, QuotaStale, Reason, RetryWith};
 use serde::{Deserialize, Serialize};
 
 /// One resource that is not free.
@@ -69,11 +69,11 @@ pub struct Problem {
     /// `LOCKED` to an acquire-all: everything that is in the way, in the order asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_the_way: Vec<InTheWay>,
-    /// `LEASE_ENDED`, `WAIT_TIMEOUT`: how it ended.
+    /// `LEASE_ENDED`, `RESERVATION_ENDED`, `WAIT_TIMEOUT`: how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub reason: Option<Reason>,
-    /// `LEASE_ENDED`, `MAX_HOLD_REACHED`: the token of the grant.
+    /// `LEASE_ENDED`, `RESERVATION_ENDED`, `MAX_HOLD_REACHED`: the token of the grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub fencing_token: Option<u64>,
@@ -97,6 +97,21 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
     pub sweep_pending: Option<bool>,
+    /// `QUOTA_EXHAUSTED`, `EXPIRED_NO_CAPACITY`: every layer that is exhausted; of each tree the root first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<QuotaLayer>,
+    /// `EXCEEDS_RESERVATION`: what was named, and what there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub excess: Option<QuotaExcess>,
+    /// `STALE_REPORT`: the reporter's last report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub last_report: Option<QuotaStale>,
+    /// `WRONG_REGION`: the region to ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub home: Option<String>,
     /// `RESYNC`: follow from here after reading the present state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(nullable = false))]
@@ -143,6 +158,10 @@ impl Problem {
             limit: None,
             max: None,
             sweep_pending: None,
+            layers: Vec::new(),
+            excess: None,
+            last_report: None,
+            home: None,
             cursor: None,
             replayed: None,
             original_revision: None,

@@ -50,6 +50,10 @@ pub struct Status {
     pub level: u32,
     /// The highest level that this node understands.
     pub level_max: u32,
+    /// Where the service runs; absent: nobody has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(nullable = false))]
+    pub region: Option<String>,
     /// Active leases of all namespaces.
     pub leases: u64,
     /// Waiting requests of all namespaces.

@@ -44,6 +44,12 @@ words! {
         GuardSeen = "guardSeen",
         /// A guard has refused a write.
         FenceRefused = "fenceRefused",
+        /// The books of a quota or its rules have changed.
+        QuotaChanged = "quotaChanged",
+        /// The service has said where it runs.
+        RegionSet = "regionSet",
+        /// Another region decides about a namespace.
+        HomePut = "homePut",
     }
 }
 

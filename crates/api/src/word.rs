@@ -81,6 +81,8 @@ words! {
         Job = "job",
         /// Holds.
         Hold = "hold",
+        /// Quotas and their reservations.
+        Quota = "quota",
     }
 }
 
@@ -105,6 +107,10 @@ words! {
         Finished = "finished",
         /// Of a hold: another took its place, as asked for.
         Replaced = "replaced",
+        /// Of a reservation: all of it that was wanted is used.
+        Committed = "committed",
+        /// Of a reservation: it has not ended, an operator has to settle it.
+        Quarantined = "quarantined",
         /// Of a wait: its own deadline passed.
         TimedOut = "timedOut",
         /// Of a wait: cleared by a restore from a backup.

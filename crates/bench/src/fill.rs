@@ -91,7 +91,12 @@ pub async fn fill(address: SocketAddr, size: Fill) -> Result<(), Error> {
 /// # Errors
 /// It does, or the server refuses it.
 pub async fn put_namespace(address: SocketAddr, name: &str, policy: Policy) -> Result<(), Error> {
-    let request = PutNamespaceRequest { expected_version: 0, policy, born_at: None };
+    let request = PutNamespaceRequest {
+        expected_version: 0,
+        policy: Some(policy),
+        home: None,
+        born_at: None,
+    };
     let body = serde_json::to_vec(&request).map_err(std::io::Error::from);
     let body = body.map_err(Error::io("write a request"))?;
     let path = format!("/v1/namespaces/{name}");

@@ -12,6 +12,7 @@ pub mod liveness;
 pub mod namespaces;
 pub mod nemesis;
 pub mod proxy;
+pub mod report;
 pub mod resource;
 pub mod run;
 pub mod schedule;

@@ -2,12 +2,11 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sereno_chaos::{
-    check::Losses,
     client::{self, ClientArgs},
     cluster::{Mode, Programs},
-    liveness::Measured,
     namespaces,
     proxy::{self, Route},
+    report::{self, Sum},
     run::{self, Report},
     schedule::schedule,
 };
@@ -129,7 +128,7 @@ fn many(args: &RunArgs) -> Result<(), String> {
 fn check(folder: &Path) -> Result<(), String> {
     let (checked, _, truth) = run::check_folder(folder)?;
     println!("{} calls, {} entries", checked.calls, truth.head().position);
-    print_losses(&checked.losses);
+    report::print_losses(&checked.losses);
     match checked.violations.as_slice() {
         [] => Ok(()),
         all => Err(all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
@@ -194,7 +193,7 @@ fn one(
     let done = run::run(&dir, programs, mode, seed, &schedule(seed, length), length);
     let wrong = match &done {
         Ok(report) => {
-            print(seed, report, begun.elapsed());
+            report::print(seed, report, begun.elapsed());
             report.checked.violations.iter().map(ToString::to_string).collect()
         }
         Err(message) => vec![message.clone()],
@@ -214,106 +213,6 @@ fn one(
             let (count, first) = (wrong.len(), wrong.iter().take(5).cloned().collect::<Vec<_>>());
             let told = first.join("\n");
             Err(format!("seed {seed} FAILED, {count} times:\n{told}\nkept in {}", kept.display()))
-        }
-    }
-}
-
-fn print(seed: u64, report: &Report, took: Duration) {
-    let checked = &report.checked;
-    println!("seed {seed}: {:.0} s in all", took.as_secs_f64());
-    println!(
-        "  {} faults ({} not possible), {} processes gave up, {} times a new leader, {} entries",
-        report.faults,
-        report.skipped.len(),
-        report.gave_up,
-        report.leaders,
-        report.entries
-    );
-    report.skipped.iter().for_each(|why| println!("    skipped {why}"));
-    println!(
-        "  {} calls, {} of unknown outcome; {} answers compared with the log",
-        checked.calls, checked.unknown, checked.compared
-    );
-    let ordered: Vec<_> =
-        checked.ordered.iter().map(|(of, count)| format!("{count} of {}s", of.as_str())).collect();
-    println!("  put in order: {}", ordered.join(", "));
-    let answers: Vec<_> =
-        report.answers.iter().map(|(what, count)| format!("{count} {what}")).collect();
-    println!("  {}", answers.join(", "));
-    println!("  {} looks at guards that held", checked.guards);
-    print_losses(&checked.losses);
-    report.measured.iter().for_each(print_measured);
-    println!("  violations: {}", checked.violations.len());
-}
-
-fn print_losses(losses: &Losses) {
-    println!(
-        "  lock and fence: {} written, {} late ones refused, {} lost",
-        losses.fenced, losses.refused, losses.fenced_lost
-    );
-    println!(
-        "  lock only: {} written, {} lost; room: {} entries, {} while another was inside",
-        losses.plain, losses.plain_lost, losses.entries, losses.overlapping
-    );
-}
-
-fn print_measured(measured: &Measured) {
-    let late = if measured.is_late() { "  LATE" } else { "" };
-    let (took, bound) = (measured.took.as_secs_f64(), measured.bound.as_secs_f64());
-    println!("  {}: {took:.2} s (bound {bound} s){late}", measured.what);
-}
-
-/// Over all seeds.
-#[derive(Default)]
-struct Sum {
-    seeds: usize,
-    length: Duration,
-    faults: usize,
-    leaders: usize,
-    calls: usize,
-    unknown: usize,
-    losses: Losses,
-    measured: Vec<Measured>,
-}
-
-impl Sum {
-    fn add(&mut self, report: &Report, length: Duration) {
-        let (sum, losses) = (&mut self.losses, &report.checked.losses);
-        sum.fenced += losses.fenced;
-        sum.fenced_lost += losses.fenced_lost;
-        sum.refused += losses.refused;
-        sum.plain += losses.plain;
-        sum.plain_lost += losses.plain_lost;
-        sum.entries += losses.entries;
-        sum.overlapping += losses.overlapping;
-        self.seeds += 1;
-        self.length += length;
-        self.faults += report.faults;
-        self.leaders += report.leaders;
-        self.calls += report.checked.calls;
-        self.unknown += report.checked.unknown;
-        self.measured.extend(report.measured.iter().cloned());
-    }
-
-    fn print(&self) {
-        println!(
-            "{} seeds, {:.1} min of faults, without a violation: {} faults, {} leaders, {} calls ({} unknown)",
-            self.seeds,
-            self.length.as_secs_f64() / 60.0,
-            self.faults,
-            self.leaders,
-            self.calls,
-            self.unknown
-        );
-        print_losses(&self.losses);
-        for what in ["L1 holder dies", "L2 leader dies", "L1 both die"] {
-            let of: Vec<_> = self.measured.iter().filter(|it| it.what == what).collect();
-            let mut took: Vec<_> = of.iter().map(|it| it.took.as_secs_f64()).collect();
-            took.sort_by(f64::total_cmp);
-            let late = of.iter().filter(|it| it.is_late()).count();
-            if let (Some(median), Some(most)) = (took.get(took.len() / 2), took.last()) {
-                println!("  {what}: median {median:.2} s, at most {most:.2} s, {late} late");
-            }
         }
     }
 }

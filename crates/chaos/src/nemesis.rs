@@ -1,12 +1,15 @@
 //! Carries out a schedule, and takes all of it back.
 
 use crate::{
+    client::guarded_lock,
     clock::{Micros, now},
-    cluster::{CLIENTS, Cluster, Host, Mode},
+    cluster::{CLIENTS, Cluster, Host, Mode, ZONES},
     eyes::Eyes,
+    history::{Family, Heard, Op},
     schedule::{Fault, Step, Target},
 };
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::Write,
     path::Path,
@@ -30,9 +33,35 @@ enum Undo {
 /// What has to be done next: a fault's beginning or its end.
 #[derive(Clone, Debug)]
 enum Due {
-    Begin(Step),
+    /// A beginning, and how often it has been tried.
+    Begin(Step, u32),
     End(Undo),
 }
+
+/// Why a fault does not begin.
+#[derive(Clone, Debug)]
+enum Not {
+    /// This machine does not allow it.
+    Here(String),
+    /// It is not the moment.
+    Now(String),
+}
+
+/// How often a kind of fault was tried, and what came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// In the schedule.
+    pub scheduled: usize,
+    /// It came about.
+    pub done: usize,
+    /// This machine does not allow it.
+    pub impossible: usize,
+}
+
+/// So often a fault is tried again whose moment it is not.
+const TRIES_MAX: u32 = 6;
+/// And so long after.
+const TRY_AGAIN: Duration = Duration::from_millis(800);
 
 /// The hand behind the faults.
 #[derive(Debug)]
@@ -41,8 +70,8 @@ pub struct Nemesis<'a> {
     eyes: &'a Eyes,
     notes: File,
     agenda: Vec<(Duration, Due)>,
-    /// Faults that came about.
-    pub done: usize,
+    /// What came of the faults, by kind.
+    pub tried: BTreeMap<&'static str, Tried>,
     /// Faults that this machine, or the moment, did not allow.
     pub skipped: Vec<String>,
     /// Nodes that ended though nobody killed them.
@@ -58,8 +87,9 @@ impl<'a> Nemesis<'a> {
     /// The notes cannot be written.
     pub fn new(cluster: &'a mut Cluster, eyes: &'a Eyes, dir: &Path) -> Result<Self, String> {
         let notes = File::create(dir.join("faults.jsonl")).map_err(|error| error.to_string())?;
-        let (agenda, skipped, crashes) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { cluster, eyes, notes, agenda, done: 0, skipped, crashes, gave_up: 0 })
+        let (agenda, tried) = (Vec::new(), BTreeMap::new());
+        let (skipped, crashes) = (Vec::new(), Vec::new());
+        Ok(Self { cluster, eyes, notes, agenda, tried, skipped, crashes, gave_up: 0 })
     }
 
     fn note(&mut self, what: &str) {
@@ -75,7 +105,10 @@ impl<'a> Nemesis<'a> {
     pub fn run(&mut self, schedule: &[Step], length: Duration) -> Result<(), String> {
         const TICK: Duration = Duration::from_millis(100);
         let begun = Instant::now();
-        self.agenda = schedule.iter().map(|step| (step.at, Due::Begin(*step))).collect();
+        self.agenda = schedule.iter().map(|step| (step.at, Due::Begin(*step, 0))).collect();
+        for step in schedule {
+            self.tried.entry(step.fault.kind()).or_default().scheduled += 1;
+        }
         while begun.elapsed() < length {
             self.agenda.sort_by_key(|(at, _)| *at);
             while self.agenda.first().is_some_and(|(at, _)| *at <= begun.elapsed()) {
@@ -91,27 +124,39 @@ impl<'a> Nemesis<'a> {
     fn carry_out(&mut self, due: Due, begun: Instant) -> Result<(), String> {
         match due {
             Due::End(undo) => self.undo(undo),
-            Due::Begin(step) => match self.begin(step.fault)? {
-                Ok((what, undo)) => {
-                    self.done += 1;
-                    self.note(&format!("{:?}: {what}", step.fault));
-                    self.agenda.push((begun.elapsed() + step.lasts, Due::End(undo)));
-                    Ok(())
+            Due::Begin(step, tries) => {
+                let begins = self.begin(step.fault)?;
+                let tried = self.tried.entry(step.fault.kind()).or_default();
+                match begins {
+                    Ok((what, undo)) => {
+                        tried.done += 1;
+                        self.note(&format!("{:?}: {what}", step.fault));
+                        self.agenda.push((begun.elapsed() + step.lasts, Due::End(undo)));
+                    }
+                    Err(Not::Now(why)) if tries < TRIES_MAX => {
+                        self.note(&format!("{:?} later: {why}", step.fault));
+                        let again = Due::Begin(step, tries + 1);
+                        self.agenda.push((begun.elapsed() + TRY_AGAIN, again));
+                    }
+                    Err(not) => {
+                        tried.impossible += usize::from(matches!(not, Not::Here(_)));
+                        let (Not::Here(why) | Not::Now(why)) = not;
+                        self.note(&format!("{:?} skipped: {why}", step.fault));
+                        self.skipped.push(format!("{:?}: {why}", step.fault));
+                    }
                 }
-                Err(why) => {
-                    self.note(&format!("{:?} skipped: {why}", step.fault));
-                    self.skipped.push(format!("{:?}: {why}", step.fault));
-                    Ok(())
-                }
-            },
+                Ok(())
+            }
         }
     }
 
     /// The inner error: it cannot be done here, or now.
-    fn begin(&mut self, fault: Fault) -> Result<Result<(String, Undo), String>, String> {
+    fn begin(&mut self, fault: Fault) -> Result<Result<(String, Undo), Not>, String> {
+        let here = |why: &str| Err(Not::Here(why.to_owned()));
         Ok(match fault {
-            Fault::Kill(target) => self.strike(target, true),
-            Fault::Pause(target) => self.strike(target, false),
+            Fault::Kill(target) => self.strike(target, true).map_err(Not::Now),
+            Fault::Pause(target) => self.strike(target, false).map_err(Not::Now),
+            Fault::PauseHolder => self.stop_holder().map_err(Not::Now),
             Fault::PartitionNode(node) => Ok(self.cut(&[Host::Node(node)])?),
             Fault::PartitionZone(zone) => Ok(self.cut(&[Host::Node(zone), Host::Etcd(zone)])?),
             Fault::OneWay(from, to) => {
@@ -126,7 +171,7 @@ impl<'a> Nemesis<'a> {
                 Ok((String::new(), Undo::Calm(host)))
             }
             Fault::Loss(..) if self.cluster.network.mode == Mode::Loopback => {
-                Err("packets are lost between namespaces only".into())
+                here("packets are lost between namespaces only")
             }
             Fault::Loss(host, percent) => {
                 self.cluster.weather.losses.insert(host, percent);
@@ -134,9 +179,7 @@ impl<'a> Nemesis<'a> {
                 Ok((String::new(), Undo::Calm(host)))
             }
             Fault::DiskFull | Fault::DiskSlow => self.spoil_disk(fault)?,
-            Fault::Clock(_) if !self.cluster.has_faketime() => {
-                Err("there is no libfaketime".into())
-            }
+            Fault::Clock(_) if !self.cluster.has_faketime() => here("there is no libfaketime"),
             Fault::Clock(seconds) => {
                 self.cluster.set_clock(seconds)?;
                 Ok((format!("node-{}", self.cluster.skewed), Undo::RightClock))
@@ -144,11 +187,11 @@ impl<'a> Nemesis<'a> {
         })
     }
 
-    fn spoil_disk(&mut self, fault: Fault) -> Result<Result<(String, Undo), String>, String> {
+    fn spoil_disk(&mut self, fault: Fault) -> Result<Result<(String, Undo), Not>, String> {
         const PAUSE: Duration = Duration::from_millis(400);
         const REST: Duration = Duration::from_millis(150);
         let Some(disk) = &mut self.cluster.disk else {
-            return Ok(Err("no small disk can be mounted".into()));
+            return Ok(Err(Not::Here("no small disk can be mounted".into())));
         };
         let undo = match fault {
             Fault::DiskFull => {
@@ -171,6 +214,35 @@ impl<'a> Nemesis<'a> {
         self.cluster.weather.cuts.extend(&cuts);
         self.cluster.set_weather()?;
         Ok((String::new(), Undo::Uncut(cuts)))
+    }
+
+    /// Whoever holds a guarded lock is stopped; it is theirs still, so the stop came before the release.
+    fn stop_holder(&mut self) -> Result<(String, Undo), String> {
+        const LOOKS: usize = 8;
+        for look in 0..LOOKS {
+            let (resource, node) = (guarded_lock(look).to_owned(), look % ZONES);
+            let Some((index, token)) = self.holder(&resource, node) else { continue };
+            let Some(client) = self.cluster.clients.get(&index) else { continue };
+            client.pause();
+            if self.holder(&resource, node) == Some((index, token)) {
+                let what = format!("client {index}, which holds {resource} by {token}");
+                return Ok((what, Undo::ResumeClient(index)));
+            }
+            self.cluster.clients.get(&index).into_iter().for_each(|client| client.resume());
+        }
+        Err("nobody was seen to hold a guarded lock".into())
+    }
+
+    /// Which client holds a lock of the SDK's, and by which token.
+    fn holder(&self, resource: &str, node: usize) -> Option<(usize, u64)> {
+        let op = Op::Get { family: Family::Lock, resource: resource.to_owned() };
+        let Heard::Read(lock) = self.eyes.block_on(self.eyes.door.call("harness", node, &op))
+        else {
+            return None;
+        };
+        let holder = lock.holder?;
+        let index = holder.owner.strip_prefix('c')?.split('-').next()?.parse().ok()?;
+        Some((index, holder.fencing_token))
     }
 
     fn strike(&mut self, target: Target, kills: bool) -> Result<(String, Undo), String> {

@@ -2,12 +2,13 @@
 
 use crate::{
     check::{self, Checked, Violation},
-    client::{door::Door, elections, replicas, shop},
+    client::{door::Door, elections, quotas, replicas, shop},
+    clock::{Micros, now},
     cluster::{CLIENTS, Cluster, From, Host, Mode, Port, Programs, ZONES},
     eyes::Eyes,
-    history::{self, Family, Heard, History, Op, Recorder},
+    history::{self, Family, Heard, History, Op, QuotaHeard, QuotaOp, Recorder},
     liveness::{self, Measured, PATIENCE},
-    nemesis::Nemesis,
+    nemesis::{Nemesis, Tried},
     resource::{self, Visit},
     schedule::Step,
     tail::{self, End, Tail},
@@ -15,6 +16,7 @@ use crate::{
 };
 use sereno_api::ErrorCode;
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{BufRead, BufReader, BufWriter, Write},
     path::{Path, PathBuf},
@@ -32,8 +34,8 @@ pub struct Report {
     pub answers: Vec<(String, usize)>,
     /// L1 and L2.
     pub measured: Vec<Measured>,
-    /// Faults that came about.
-    pub faults: usize,
+    /// What came of the faults, by kind.
+    pub faults: BTreeMap<&'static str, Tried>,
     /// How often a member ended by itself, or a node because it found no etcd.
     pub gave_up: usize,
     /// Why others did not.
@@ -58,7 +60,7 @@ pub fn run(
 ) -> Result<Report, String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let mut cluster = Cluster::new(dir, programs.clone(), mode, seed)?;
-    let eyes = eyes(&cluster, dir, runtime.handle())?;
+    let (eyes, begun) = (eyes(&cluster, dir, runtime.handle())?, now());
     boot(&mut cluster, &eyes)?;
     let url = cluster.log_url(From::Clients, 0);
     let tail = runtime.block_on(Tail::start(&url, dir))?;
@@ -69,11 +71,12 @@ pub fn run(
 
     let mut nemesis = Nemesis::new(&mut cluster, &eyes, dir)?;
     nemesis.run(schedule, length)?;
-    let (faults, gave_up) = (nemesis.done, nemesis.gave_up);
+    let (faults, gave_up) = (nemesis.tried, nemesis.gave_up);
     let (skipped, crashes) = (nemesis.skipped, nemesis.crashes);
     let mut violations: Vec<_> = crashes.iter().map(|it| violation("no crash", it)).collect();
 
     let late = settle(&mut cluster, &eyes).err();
+    let ended = now();
     let measured = match &late {
         Some(_) => Ok(Vec::new()),
         None => liveness::measure(&mut cluster, &eyes),
@@ -84,6 +87,7 @@ pub fn run(
         Vec::new()
     });
     final_reads(&eyes);
+    final_books(&eyes, begun, ended);
 
     let end = runtime.block_on(End::read(&url))?;
     runtime.block_on(tail.finish(end.head.position))?;
@@ -130,27 +134,25 @@ fn boot(cluster: &mut Cluster, eyes: &Eyes) -> Result<(), String> {
     (0..ZONES).try_for_each(|index| cluster.start(Host::Node(index)))?;
     eyes.wait_ready(PATIENCE)?;
     eyes.put_namespace()?;
-    put_jobs(eyes)
+    let jobs = (0..replicas::RETRIES.len()).map(replicas::put);
+    let trees = quotas::puts(|node| format!("harness-{}/{}", node.quota, node.path));
+    jobs.chain(trees).try_for_each(|op| put(eyes, &op))
 }
 
-/// At the first node that takes them: a new log needs a moment until all of its nodes are known to understand them.
-fn put_jobs(eyes: &Eyes) -> Result<(), String> {
+/// At the first node that takes it: a new log needs a moment until all of its nodes are known to understand it.
+fn put(eyes: &Eyes, op: &Op) -> Result<(), String> {
     let begun = std::time::Instant::now();
-    for op in (0..replicas::RETRIES.len()).map(replicas::put) {
-        let mut nodes = (0..ZONES).cycle();
-        loop {
-            let node = nodes.next().expect("it goes round and round");
-            match eyes.block_on(eyes.door.call("harness", node, &op)) {
-                Heard::JobPut(_) => break,
-                Heard::Problem(it) if it.code == ErrorCode::VersionConflict => break,
-                heard if begun.elapsed() > PATIENCE => {
-                    return Err(format!("nobody puts the jobs: {heard:?}"));
-                }
-                _ => std::thread::sleep(Duration::from_millis(50)),
+    for node in (0..ZONES).cycle() {
+        match eyes.block_on(eyes.door.call("harness", node, op)) {
+            Heard::JobPut(_) | Heard::Quota(QuotaHeard::Put(_)) => return Ok(()),
+            Heard::Problem(it) if it.code == ErrorCode::VersionConflict => return Ok(()),
+            heard if begun.elapsed() > PATIENCE => {
+                return Err(format!("nobody takes {op:?}: {heard:?}"));
             }
+            _ => std::thread::sleep(Duration::from_millis(50)),
         }
     }
-    Ok(())
+    Err("there are no nodes".into())
 }
 
 /// All nodes serve again, and every client brings to an end what it has begun.
@@ -179,6 +181,16 @@ fn final_reads(eyes: &Eyes) {
             let op = Op::Get { family, resource: resource.clone() };
             let _: Heard = eyes.block_on(eyes.door.call("harness", node, &op));
         }
+    }
+}
+
+/// What every node of every tree shows, when the deadlines of all reservations have passed.
+fn final_books(eyes: &Eyes, begun: Micros, ended: Micros) {
+    let over = ended + quotas::QUIET;
+    std::thread::sleep(Duration::from_micros(over.saturating_sub(now())));
+    for (index, (quota, path)) in quotas::nodes(begun, ended).into_iter().enumerate() {
+        let op = Op::Quota(QuotaOp::Node { quota, path });
+        let _: Heard = eyes.block_on(eyes.door.call("harness", index % ZONES, &op));
     }
 }
 

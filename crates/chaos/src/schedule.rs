@@ -26,6 +26,8 @@ pub enum Fault {
     Kill(Target),
     /// SIGSTOP, and SIGCONT at the end.
     Pause(Target),
+    /// SIGSTOP of a client that holds a guarded lock just now, until long after its lease.
+    PauseHolder,
     /// A node is cut off from the other nodes and from etcd.
     PartitionNode(usize),
     /// A node and its member are cut off from the other zones.
@@ -42,6 +44,33 @@ pub enum Fault {
     DiskSlow,
     /// One node's wall clock is off by so many seconds.
     Clock(i64),
+}
+
+impl Fault {
+    /// What it is, without whom it is for by number: for counting.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Kill(Target::Leader) => "leader killed",
+            Self::Kill(Target::Standby) => "standby killed",
+            Self::Kill(Target::EtcdLeader) => "etcd's leader killed",
+            Self::Kill(Target::Etcd(_)) => "member killed",
+            Self::Kill(Target::Client(_)) => "client killed",
+            Self::Pause(Target::Leader) => "leader stopped",
+            Self::Pause(Target::Standby) => "standby stopped",
+            Self::Pause(Target::EtcdLeader) => "etcd's leader stopped",
+            Self::Pause(Target::Etcd(_)) => "member stopped",
+            Self::Pause(Target::Client(_)) => "client stopped",
+            Self::PauseHolder => "holder stopped past its lease",
+            Self::PartitionNode(_) => "node cut off",
+            Self::PartitionZone(_) => "zone cut off",
+            Self::OneWay(..) => "one-way cut",
+            Self::Delay(..) => "delay",
+            Self::Loss(..) => "loss",
+            Self::DiskFull => "full disk",
+            Self::DiskSlow => "slow disk",
+            Self::Clock(_) => "wrong clock",
+        }
+    }
 }
 
 /// One fault of a schedule.
@@ -67,6 +96,7 @@ impl fmt::Display for Step {
 enum Kind {
     Kill(fn(&mut StdRng) -> Target),
     Pause(fn(&mut StdRng) -> Target),
+    PauseHolder,
     PartitionNode,
     PartitionZone,
     OneWay,
@@ -85,7 +115,7 @@ fn client(random: &mut StdRng) -> Target {
     Target::Client(random.random_range(0..CLIENTS))
 }
 
-const DECK: [Kind; 19] = [
+const DECK: [Kind; 20] = [
     Kind::Kill(|_| Target::Leader),
     Kind::Kill(|_| Target::Leader),
     Kind::Kill(|_| Target::Standby),
@@ -96,6 +126,7 @@ const DECK: [Kind; 19] = [
     Kind::Pause(|_| Target::Standby),
     Kind::Pause(|_| Target::EtcdLeader),
     Kind::Pause(client),
+    Kind::PauseHolder,
     Kind::PartitionNode,
     Kind::PartitionZone,
     Kind::OneWay,
@@ -107,6 +138,11 @@ const DECK: [Kind; 19] = [
     Kind::Clock(-3_600),
 ];
 
+/// A holder is stopped for so long at least: guarded locks have leases of 2 s and 3 s.
+const PAST_THE_LEASE: Duration = Duration::from_secs(6);
+/// In which place of each deck it is: early, for a short run has it too.
+const HOLDER_AT: usize = 3;
+
 /// The schedule of a seed, over so long a time.
 pub fn schedule(seed: u64, length: Duration) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
@@ -115,9 +151,15 @@ pub fn schedule(seed: u64, length: Duration) -> Vec<Step> {
         if deck.is_empty() {
             deck = DECK.to_vec();
             deck.shuffle(&mut random);
+            let holder = deck.iter().position(|it| matches!(it, Kind::PauseHolder));
+            let early = deck.len() - HOLDER_AT;
+            deck.swap(holder.expect("every deck has it"), early);
         }
         let kind = deck.pop().expect("it was filled");
-        let lasts = Duration::from_millis(random.random_range(2_000..10_000));
+        let mut lasts = Duration::from_millis(random.random_range(2_000..10_000));
+        if matches!(kind, Kind::PauseHolder) {
+            lasts = lasts.max(PAST_THE_LEASE);
+        }
         if at + lasts >= length {
             return steps;
         }
@@ -135,6 +177,7 @@ fn deal(kind: Kind, random: &mut StdRng) -> Fault {
     match kind {
         Kind::Kill(target) => Fault::Kill(target(random)),
         Kind::Pause(target) => Fault::Pause(target(random)),
+        Kind::PauseHolder => Fault::PauseHolder,
         Kind::PartitionNode => Fault::PartitionNode(zone(random)),
         Kind::PartitionZone => Fault::PartitionZone(zone(random)),
         Kind::OneWay => {
@@ -169,8 +212,17 @@ mod tests {
             let kinds: Vec<_> = steps.iter().map(|it| std::mem::discriminant(&it.fault)).collect();
             let different =
                 kinds.iter().enumerate().filter(|(index, kind)| !kinds[..*index].contains(kind));
-            assert_eq!(different.count(), 10, "{steps:#?}");
+            assert_eq!(different.count(), 11, "{steps:#?}");
             assert!(steps.iter().all(|it| it.at + it.lasts < length));
+        }
+    }
+
+    #[test]
+    fn a_holder_is_stopped_past_its_lease_in_every_run_of_two_minutes() {
+        for seed in 0..200 {
+            let steps = schedule(seed, Duration::from_secs(120));
+            let mut holders = steps.iter().filter(|it| it.fault == Fault::PauseHolder);
+            assert!(holders.any(|it| it.lasts >= PAST_THE_LEASE), "{seed}: {steps:#?}");
         }
     }
 }

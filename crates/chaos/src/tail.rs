@@ -112,8 +112,8 @@ pub fn read_export(dir: &Path) -> Result<Truth, String> {
 }
 
 /// What etcd has when all is over.
-pub struct End {
-    log: EtcdLog,
+pub struct End<L = EtcdLog> {
+    log: L,
     snapshot: Option<Snapshot>,
     /// Where the log ends: behind the snapshot.
     pub head: Head,
@@ -131,7 +131,9 @@ impl End {
         let head = log.head().await.map_err(told)?;
         Ok(Self { log, snapshot, head })
     }
+}
 
+impl<L: Log> End<L> {
     /// Its entries are those that were read on the way, and its snapshot is what they lead to.
     ///
     /// # Errors
@@ -165,5 +167,91 @@ impl End {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sereno_core::{
+        entry::{Body, Entry},
+        ids::LogId,
+        testing::{self, Scribe},
+    };
+    use sereno_log::memory::{Memory, MemoryLog};
+
+    /// A log of some acquires on the lock of this name.
+    fn written(resource: &str) -> Scribe {
+        let mut scribe = Scribe::new();
+        scribe.keep = true;
+        scribe.entries.push(Scribe::genesis());
+        for number in 1..=4 {
+            let acquire = testing::acquire(resource, number);
+            scribe.run(sereno_core::command::Operation::Acquire(acquire));
+        }
+        scribe
+    }
+
+    fn seal(entry: &Entry) -> SealedEntry {
+        entry.seal(LogId([7; 16]))
+    }
+
+    fn truth(scribe: &Scribe) -> Truth {
+        let mut truth = Truth::default();
+        scribe.entries.iter().for_each(|entry| truth.add(&seal(entry).bytes).unwrap());
+        truth
+    }
+
+    /// A log that has these entries.
+    fn log(entries: &[Entry]) -> MemoryLog {
+        let mut memory = Memory::default();
+        for sealed in entries.iter().map(seal) {
+            let head = memory.head();
+            memory.append(&head, &sealed);
+        }
+        MemoryLog::of(memory)
+    }
+
+    fn compare(entries: &[Entry], snapshot: Option<&Scribe>, head: Head) -> Result<(), String> {
+        let snapshot = snapshot.map(|scribe| Snapshot {
+            head: scribe.state.head(),
+            bytes: scribe.state.to_snapshot().into(),
+        });
+        let end = End { log: log(entries), snapshot, head };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(end.compare(&truth(&written("a"))))
+    }
+
+    #[test]
+    fn a_log_that_is_what_was_read_passes() {
+        let scribe = written("a");
+        assert_eq!(compare(&scribe.entries, None, scribe.state.head()), Ok(()));
+        assert_eq!(compare(&scribe.entries, Some(&scribe), scribe.state.head()), Ok(()));
+    }
+
+    #[test]
+    fn a_log_that_has_lost_its_end_is_found() {
+        let scribe = written("a");
+        let error = compare(&scribe.entries[..3], None, scribe.state.head()).unwrap_err();
+        assert!(error.starts_with("S5") && error.contains("lost"), "{error}");
+    }
+
+    #[test]
+    fn a_log_in_which_an_entry_is_another_now_is_found() {
+        let (scribe, other) = (written("a"), written("b"));
+        let error = compare(&other.entries, None, scribe.state.head()).unwrap_err();
+        assert!(error.starts_with("S5") && error.contains("another entry"), "{error}");
+    }
+
+    #[test]
+    fn a_snapshot_of_another_state_is_found() {
+        let (scribe, other) = (written("a"), written("b"));
+        let error = compare(&scribe.entries, Some(&other), scribe.state.head()).unwrap_err();
+        assert!(error.starts_with("S1"), "{error}");
+        // Nor is one that lies beyond what was read any state of this log.
+        let mut later = written("a");
+        later.write(500, Body::Batch(Vec::new()));
+        let error = compare(&scribe.entries, Some(&later), scribe.state.head()).unwrap_err();
+        assert!(error.starts_with("S1"), "{error}");
     }
 }

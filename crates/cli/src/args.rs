@@ -18,6 +18,7 @@ use crate::{
     namespace::NamespaceArgs,
     offline::{BackupArgs, DoctorArgs, RestoreArgs},
     own,
+    quota::QuotaArgs,
     raise_level::RaiseLevelArgs,
     status::StatusArgs,
     token_floor::TokenFloorArgs,
@@ -25,7 +26,7 @@ use crate::{
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 
-/// Sereno: locks, elections, holds and scheduled jobs, with leases and fencing tokens.
+/// Sereno: locks, elections, holds, quotas and scheduled jobs, with leases and fencing tokens.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sereno", version)]
 pub(crate) struct Cli {
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Elections(ElectionsArgs),
     Hold(HoldArgs),
     Holds(HoldsArgs),
+    Quota(QuotaArgs),
     Namespace(NamespaceArgs),
     Guard(GuardArgs),
     GuardProxy(Box<ProxyArgs>),
@@ -154,6 +156,7 @@ mod tests {
                 "elections",
                 "hold",
                 "holds",
+                "quota",
                 "namespace",
                 "audit",
                 "status",
@@ -176,8 +179,14 @@ mod tests {
     #[test]
     fn the_help_of_what_runs_commands_fits_the_screen() {
         let command = Cli::command();
-        for (name, code) in [("lock", "  120  "), ("elect", "  120  "), ("job", "  123  ")] {
-            let it = command.get_subcommands().find(|it| it.get_name() == name).unwrap();
+        let quota = command.find_subcommand("quota").unwrap();
+        for (of, name, code) in [
+            (&command, "lock", "  120  "),
+            (&command, "elect", "  120  "),
+            (&command, "job", "  123  "),
+            (quota, "reserve", "  120  "),
+        ] {
+            let it = of.find_subcommand(name).unwrap();
             let about = it.get_long_about().unwrap().to_string();
             assert!(about.lines().count() > 10 && about.contains(code), "{about}");
             for line in about.lines() {

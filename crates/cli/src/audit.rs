@@ -2,7 +2,7 @@
 
 use crate::{connect::Service, failure::Failure, output::Output, values};
 use clap::Args;
-use sereno_client::api::AuditLine;
+use sereno_client::api::{AuditLine, LedgerEntry};
 use std::time::Duration;
 
 /// Which lines to show.
@@ -69,11 +69,38 @@ fn text(line: &AuditLine) -> String {
     add("version=", line.version.map(|version| version.to_string()));
     add("floor=", line.floor.map(|floor| floor.to_string()));
     add("level=", line.level.map(|level| level.to_string()));
+    add("region=", line.region.clone());
+    add("", line.quota.as_deref().map(books));
     add("reason=", line.reason.as_ref().map(|reason| format!("{reason:?}")));
     add("log=", line.log_id.clone());
     let gap = line.gap_from.map(|from| format!("{from} to {}", line.position));
     add("missing: positions ", gap);
     text
+}
+
+/// What has changed at each node itself; `sereno quota ledger` shows the layers above it, too.
+fn books(entry: &LedgerEntry) -> String {
+    let mut text = entry.change.to_string();
+    if let Some(node) = &entry.node {
+        text.push_str(&format!(" {}", named(&node.quota, &node.path)));
+    }
+    for line in &entry.lines {
+        text.push_str(&format!(" {}", named(&line.quota, &line.path)));
+        let Some(own) = line.layers.last() else { continue };
+        for (word, [before, after]) in [("used", own.committed), ("reserved", own.reserved)] {
+            if before != after {
+                text.push_str(&format!(" {word} {before}>{after}"));
+            }
+        }
+    }
+    text
+}
+
+fn named(quota: &str, path: &str) -> String {
+    match path {
+        "" => quota.into(),
+        path => format!("{quota}/{path}"),
+    }
 }
 
 #[cfg(test)]
@@ -93,7 +120,20 @@ mod tests {
     fn a_gap_says_from_where_to_where_and_a_level_which() {
         let gap = told("gap", "gapFrom", json!(4));
         assert!(gap.ends_with("missing: positions 4 to 12"), "{gap}");
-        let raised = told("levelRaised", "level", json!(3));
-        assert!(raised.ends_with("level=3"), "{raised}");
+        let raised = told("levelRaised", "level", json!(4));
+        assert!(raised.ends_with("level=4"), "{raised}");
+    }
+
+    #[test]
+    fn a_change_of_a_quota_says_what_has_changed_where() {
+        let layers = json!([{"committed": [0, 0], "reserved": [1, 3]}, {"committed": [2, 2], "reserved": [0, 2]}]);
+        let lines = json!([{"quota": "gpu", "path": "acme", "layers": layers}]);
+        let reserved = told("quotaChanged", "quota", json!({"change": "reserved", "lines": lines}));
+        assert!(reserved.ends_with("  reserved gpu/acme reserved 0>2"), "{reserved}");
+        let node = json!({"quota": "gpu", "path": ""});
+        let put = told("quotaChanged", "quota", json!({"change": "limitPut", "node": node}));
+        assert!(put.ends_with("  limitPut gpu"), "{put}");
+        let moved = told("homePut", "region", json!("eu"));
+        assert!(moved.ends_with("region=eu"), "{moved}");
     }
 }

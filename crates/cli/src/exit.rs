@@ -18,7 +18,7 @@ pub(crate) const GUARD_BUSY: u8 = 118;
 /// `guard file`: the fence could not be read or written.
 pub(crate) const GUARD_FAILED: u8 = 119;
 
-/// `lock`: somebody else has it, at once or still when the wait was over.
+/// `lock`: somebody else has it, at once or still when the wait was over. `quota`: there is not enough.
 pub(crate) const NOT_ACQUIRED: u8 = 120;
 /// `lock --skip-if-held`: somebody else has it, so there is nothing to do.
 pub(crate) const SKIPPED: u8 = 121;

@@ -25,6 +25,7 @@ mod offline;
 mod output;
 mod own;
 mod pause;
+mod quota;
 mod raise_level;
 mod serve;
 mod status;
@@ -67,6 +68,7 @@ fn run(Cli { command }: Cli) -> Result<u8, Failure> {
         Command::Elections(args) => on_runtime(elections::run(args)),
         Command::Hold(args) => on_runtime(hold::run(args)),
         Command::Holds(args) => on_runtime(holds::run(args)),
+        Command::Quota(args) => on_runtime(quota::run(args)),
         Command::Namespace(args) => on_runtime(namespace::run(args)),
         Command::Guard(args) => on_runtime(guard::run(args)),
         Command::GuardProxy(args) => guard::run_proxy(*args),

@@ -86,6 +86,7 @@ fn text(status: &Status) -> String {
         ("snapshot", format!("{snapshot}; {} bytes of log since", status.log_bytes_since_snapshot)),
         ("intake", format!("{} calls", status.intake)),
     ];
+    rows.extend(status.region.clone().map(|region| ("region", region)));
     rows.extend(cluster(status));
     if status.paused_ms > 0 {
         let until = pause::until(status.paused_ms);
@@ -183,7 +184,7 @@ mod tests {
             node_id: node_id.into(),
             address: format!("http://{node_id}:7480"),
             version: "1.0.0".into(),
-            level_max: 3,
+            level_max: 4,
             position: 95,
             leader_heard_ms: Some(200),
             silent_ms,
@@ -205,8 +206,9 @@ mod tests {
             position: 100,
             revision: 9,
             cluster_time_ms: 0,
-            level: 3,
-            level_max: 3,
+            level: 4,
+            level_max: 4,
+            region: None,
             leases: 0,
             waiters: 0,
             reply_records: 0,

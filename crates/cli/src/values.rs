@@ -65,6 +65,11 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     names::NamespaceName::new(text).map(|_| text.into())
 }
 
+/// Where a service runs.
+pub(crate) fn region(text: &str) -> Result<String, String> {
+    names::RegionName::new(text).map(|_| text.into())
+}
+
 /// Who asks, in words for people.
 pub(crate) fn owner(text: &str) -> Result<String, String> {
     names::Owner::new(text).map(|_| text.into())

@@ -4,7 +4,7 @@ use crate::output::human;
 use sereno_client::api::{ErrorCode, Millis, Problem};
 
 /// Fields, and the options that set them.
-const OPTIONS: [(&str, &str); 21] = [
+const OPTIONS: [(&str, &str); 31] = [
     ("leaseTtl", "--ttl"),
     ("waitTimeout", "--wait"),
     ("maxHold", "--max-hold"),
@@ -26,10 +26,20 @@ const OPTIONS: [(&str, &str); 21] = [
     ("fencingToken", "--token"),
     ("leaseId", "--lease-id"),
     ("bestEffort", "best-effort"),
+    ("inFlightTtl", "--ttl"),
+    ("onExpiry", "--on-expiry"),
+    ("maxLifetime", "--max-lifetime"),
+    ("ownerReservedMax", "--owner-reserved-max"),
+    ("refuseDebt", "--refuse-debt"),
+    ("overdraftCap", "--overdraft-cap"),
+    ("asOfRevision", "--as-of-revision"),
+    ("committedThen", "--committed-then"),
+    ("clusterTimeMs", "--cluster-time-ms"),
+    ("reservationId", "the reservation"),
 ];
 
 /// Words that mean an option only where they name the field that is wrong; else they are plain words.
-const FIELDS: [(&str, &str); 20] = [
+const FIELDS: [(&str, &str); 31] = [
     ("fencing", "--fencing"),
     ("owner", "--owner"),
     ("labels", "--label"),
@@ -50,6 +60,17 @@ const FIELDS: [(&str, &str); 20] = [
     ("ttl", "--ttl"),
     ("fence", "--fence"),
     ("replaces", "--replaces"),
+    ("path", "the node"),
+    ("quota", "the node"),
+    ("limit", "--limit"),
+    ("burst", "--burst"),
+    ("guaranteed", "--guaranteed"),
+    ("weight", "--weight"),
+    ("patience", "--patience"),
+    ("home", "--home"),
+    ("observed", "--observed"),
+    ("epoch", "--epoch"),
+    ("reporter", "--reporter"),
 ];
 
 /// A duration as it is given on the command line.

@@ -105,7 +105,7 @@ fn only_their_own_crates_know_the_world() {
         ("hyper", &["sereno-server", "sereno-client", "sereno-guard", "sereno-bench"]),
         ("reqwest", &["sereno-client", "sereno-chaos"]),
         ("rusqlite", &["sereno-log", "sereno-guard"]),
-        ("tokio-postgres", &["sereno-guard"]),
+        ("tokio-postgres", &["sereno-guard", "sereno-bench"]),
         ("etcd-client", &["sereno-log", "sereno-bench"]),
         ("tonic", &["sereno-log"]),
         (

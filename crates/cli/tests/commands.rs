@@ -435,6 +435,9 @@ fn completions_are_written_for_each_shell_without_what_is_hidden() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = stdout(&sereno(&["completions", shell]));
         assert!(script.contains("force-release") && !script.contains("__watchdog"), "{shell}");
+        for of_quotas in ["reconcile", "owner-reserved-max", "overdraft-cap", "quarantine"] {
+            assert!(script.contains(of_quotas), "{of_quotas} for {shell}");
+        }
     }
     let help = stdout(&sereno(&["--help"]));
     for command in [
@@ -454,10 +457,11 @@ fn completions_are_written_for_each_shell_without_what_is_hidden() {
         "jobs",
         "hold",
         "holds",
+        "quota",
     ] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
-    let what = "locks, elections, holds and scheduled jobs";
+    let what = "locks, elections, holds, quotas and scheduled jobs";
     assert!(help.contains(what), "{help}");
     assert!(stdout(&sereno(&["serve", "--help"])).contains(&format!("Serve {what}")));
     assert!(!help.contains("__"), "{help}");

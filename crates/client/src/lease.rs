@@ -93,6 +93,8 @@ pub(crate) struct Lease {
     /// `None`: nothing left to renew.
     renew_at: Option<Moment>,
     final_deadline: Option<Moment>,
+    /// Renewed by itself. Else it is as it is until its deadline.
+    is_kept: bool,
     failures: u32,
     lost: Option<Loss>,
 }
@@ -110,6 +112,15 @@ const SHORTEST_PACE: Duration = Duration::from_millis(250);
 impl Lease {
     /// A lease just granted.
     pub(crate) fn new(term: Term, roll: Roll) -> Self {
+        Self::granted(term, roll, true)
+    }
+
+    /// The same, which is renewed only where its owner does: it is held to its deadline, and never at risk.
+    pub(crate) fn unkept(term: Term) -> Self {
+        Self::granted(term, Roll(0), false)
+    }
+
+    fn granted(term: Term, roll: Roll, is_kept: bool) -> Self {
         let mut lease = Self {
             term,
             deadline: term.sent,
@@ -117,6 +128,7 @@ impl Lease {
             joins_at: term.sent,
             renew_at: None,
             final_deadline: None,
+            is_kept,
             failures: 0,
             lost: None,
         };
@@ -220,6 +232,10 @@ impl Lease {
     }
 
     fn schedule(&mut self, roll: Roll) {
+        if !self.is_kept {
+            self.risk_at = self.deadline;
+            return;
+        }
         let usable = self.deadline.since(self.term.sent);
         let third = self.term.expires_in / 3;
         let per_mille = 900 + roll.0 % 201;

@@ -42,6 +42,11 @@
 //! [`Client::election`] → [`Campaign`] → [`Leadership`]: a guard of a term, with the same promise. [`Client::hold`] →
 //! [`PlaceHold`] → [`Held`]: a promise to a customer, which is neither renewed nor released by itself.
 //!
+//! # Quotas
+//!
+//! [`Client::quota`] → [`Quotas`] → [`Reserve`] → [`Reservation`]: capacity that is reserved, then committed or given back.
+//! See `docs/quotas.md`.
+//!
 //! # Layout
 //!
 //! [`Client`] → [`Acquire`] → [`Guard`]. A client has a thread of its own, on which one task renews all its guards, a
@@ -64,6 +69,7 @@ mod lease;
 mod many;
 mod owed;
 mod plain;
+mod quota;
 mod renewer;
 mod servers;
 mod sse;
@@ -87,6 +93,10 @@ pub use lease::{GuardState, Loss};
 pub use many::ManyGuard;
 pub use owed::Release;
 pub use plain::ListLocks;
+pub use quota::{
+    Commit, Exhausted, LedgerFilter, LimitChange, Limits, ListNodes, ListReservations, QuotaError,
+    Quotas, Reconciliation, Reservation, ReservationName, Reserve, UsageReport, last_epoch,
+};
 /// The wire types that answers are made of.
 pub use sereno_api as api;
 /// Cron expressions in time zones, and how slots are written.
@@ -104,6 +114,8 @@ mod pages {
     struct Elections;
     #[doc = include_str!("../../../docs/holds.md")]
     struct Holds;
+    #[doc = include_str!("../../../docs/quotas.md")]
+    struct Quotas;
     #[doc = include_str!("../../../README.md")]
     struct Readme;
 }

@@ -5,9 +5,9 @@ use crate::{
     renewer::Ownership,
     servers::Round,
     tenure,
-    transport::Ask,
+    transport::{Answer, Ask},
 };
-use sereno_api::{AbandonRequest, Family, LeaseRef, Reason, Released};
+use sereno_api::{AbandonRequest, Family, LeaseRef, Problem, Reason, Released};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
@@ -15,6 +15,9 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An abandon is owed as long as what it takes back can do harm: a lease (1 h at most) that nobody renews is then
 /// over by itself. Cluster time may stand still meanwhile, so this is generous.
 const ABANDON_FOR: Duration = Duration::from_secs(3_600);
+/// What is said about something that has ended. Long after the end of any lease, and as long as what has expired can
+/// still be committed: a later attempt has then been claimed, or nobody is there to claim one.
+const OWED_FOR: Duration = Duration::from_secs(3_600);
 
 /// How a lease was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,5 +87,42 @@ async fn until_answered(core: &Core, ask: impl Fn(Option<u64>) -> Ask) -> Option
         }
         tokio::time::sleep(retry_pause(attempt, core.transport.len())).await;
         attempt = attempt.saturating_add(1);
+    }
+}
+
+/// Repeats the same call until the service has decided. `Ok(None)`: it has not, in an hour.
+pub(crate) async fn until_decided(
+    core: &Core,
+    ask: impl Fn(Option<u64>) -> Ask,
+) -> Result<Option<Answer>, Box<Problem>> {
+    let decided = async {
+        let (mut attempt, mut round) = (0, Round::default());
+        loop {
+            let heard = {
+                let _turn = core.owed_calls.acquire().await;
+                core.attempt(&mut round, &ask(core.born_at()), ATTEMPT_TIMEOUT).await
+            };
+            match heard {
+                Heard::Done(answer) => return Ok(answer),
+                Heard::Problem(problem) if !may_be_decided_later(&problem) => return Err(problem),
+                Heard::Problem(_) | Heard::Nothing(_) => {}
+            }
+            tokio::time::sleep(retry_pause(attempt, core.transport.len())).await;
+            attempt = attempt.saturating_add(1);
+        }
+    };
+    match tokio::time::timeout(OWED_FOR, decided).await {
+        Ok(decided) => decided.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+/// No answer of the ledger's: the service is busy, or away.
+fn may_be_decided_later(problem: &Problem) -> bool {
+    use sereno_api::RetryWith::{NewRequestId, SameRequestId};
+    match problem.retry_with {
+        Some(SameRequestId) => true,
+        Some(NewRequestId) => problem.status == 429,
+        _ => false,
     }
 }

@@ -152,9 +152,34 @@ impl Client {
         expected_version: u64,
         policy: Policy,
     ) -> Result<NamespacePut, Error> {
+        self.put_in_namespace(name, expected_version, Some(policy), None).await
+    }
+
+    /// Says which region decides about a namespace (`None`: any), and creates it with `expected_version` 0.
+    ///
+    /// # Errors
+    /// As of [`Self::put_namespace`].
+    pub async fn put_home(
+        &self,
+        name: &str,
+        expected_version: u64,
+        home: Option<&str>,
+    ) -> Result<NamespacePut, Error> {
+        let home = home.unwrap_or_default().to_owned();
+        self.put_in_namespace(name, expected_version, None, Some(home)).await
+    }
+
+    async fn put_in_namespace(
+        &self,
+        name: &str,
+        expected_version: u64,
+        policy: Option<Policy>,
+        home: Option<String>,
+    ) -> Result<NamespacePut, Error> {
         let path = format!("/v1/namespaces/{}", escape(name, ""));
         let ask = move |born_at| {
-            let request = PutNamespaceRequest { expected_version, policy: policy.clone(), born_at };
+            let (policy, home) = (policy.clone(), home.clone());
+            let request = PutNamespaceRequest { expected_version, policy, home, born_at };
             Ask::json(Method::PUT, path.clone(), &request)
         };
         self.core().run_call(ask).await

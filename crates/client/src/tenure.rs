@@ -132,6 +132,7 @@ pub(crate) fn end(family: Family, namespace: &str, lease: &LeaseRef, born_at: Op
 pub(crate) fn abandon(family: Family, request: &AbandonRequest) -> Ask {
     match family {
         Family::Election => Ask::post("/v1/elections/abandon", request),
+        Family::Quota => Ask::post("/v1/quotas/abandon", request),
         _ => Ask::post("/v1/locks/abandon", request),
     }
 }

@@ -5,16 +5,22 @@
 mod election;
 mod hold;
 mod job;
+mod quota;
 
 pub use election::{Campaign, ElectionCommand, Handoff, Proclaim};
 pub use hold::{BeginHold, Hold, HoldCommand, HoldRef, PutHoldPolicy, ReleaseHold, RenewHold};
 pub use job::{
     ClaimRun, FinishRun, JobCommand, JobDefinition, Missed, PauseJob, PutJob, RunResult, SlotOfJob,
 };
+pub use quota::{
+    Adjust, Adjustment, Begin, Commit, Extend, Item, Late, NodeLimits, NodeRef, OnExpiry, PutLimit,
+    QuotaCommand, Reconcile, ReleaseReservation, RemoveNode, ReportUsage, ReservationRef, Reserve,
+    Resize, ReturnUse, Settle, Settlement, ShareGrant, ShareReclaim, ShareReturn,
+};
 
 use crate::{
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Token},
-    names::{Caller, Labels, NamespaceName, Owner, Reason, RequestId, ResourceName},
+    names::{Caller, Labels, NamespaceName, Owner, Reason, RegionName, RequestId, ResourceName},
     policy::{Fencing, Policy},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -31,7 +37,7 @@ pub struct Command {
     pub operation: Operation,
 }
 
-/// The kinds of commands. The last four came with level 3.
+/// The kinds of commands. Those about elections, holds, jobs and guards came with level 3, quotas with level 4.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 #[allow(clippy::large_enum_variant)] // Acquire is the common one: a box would cost it an allocation.
 pub enum Operation {
@@ -70,6 +76,15 @@ pub enum Operation {
     Job(JobCommand),
     /// By a fence guard: it checks tokens, or it refused a write.
     ReportGuard(ReportGuard),
+    /// About a quota.
+    Quota(QuotaCommand),
+    /// By the leader: where this service runs.
+    SetRegion {
+        /// `None`: it is not said, and everything is at home.
+        region: Option<RegionName>,
+    },
+    /// By an operator: which region decides about a namespace.
+    PutHome(PutHome),
 }
 
 /// A family of names. Families do not see each other's names or request ids.
@@ -85,6 +100,8 @@ pub enum Family {
     Job,
     /// Holds.
     Hold,
+    /// Quotas and their reservations.
+    Quota,
 }
 
 impl Family {
@@ -96,6 +113,7 @@ impl Family {
             Self::Election => "election",
             Self::Job => "job",
             Self::Hold => "hold",
+            Self::Quota => "quota",
         }
     }
 }
@@ -262,10 +280,24 @@ pub struct ReportGuard {
     pub request_id: RequestId,
 }
 
+/// Elsewhere everything in the namespace but releases is refused as `WRONG_REGION`. The namespace's version counts up.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct PutHome {
+    /// The namespace.
+    pub namespace: NamespaceName,
+    /// Its home; `None`: wherever it is asked for.
+    pub home: Option<RegionName>,
+    /// The version that the caller has read; 0: it must not exist, and is created.
+    pub expected_version: u64,
+}
+
 impl Operation {
     /// The level that it belongs to: below it no leader appends it, for older nodes could not read it.
     pub fn level(&self) -> u32 {
         match self {
+            Self::Quota(_) | Self::SetRegion { .. } | Self::PutHome(_) => 4,
+            Self::Abandon(Abandon { family: Family::Quota, .. }) => 4,
+            Self::ReportGuard(ReportGuard { family: Family::Quota, .. }) => 4,
             Self::Abandon(op) if !matches!(op.family, Family::Lock | Family::Admin) => 3,
             Self::Election(_) | Self::Hold(_) | Self::Job(_) | Self::ReportGuard(_) => 3,
             _ => 1,
@@ -287,9 +319,12 @@ impl Operation {
             Self::Hold(op) => Some(op.namespace()),
             Self::Job(op) => Some(op.namespace()),
             Self::ReportGuard(op) => Some(&op.namespace),
+            Self::Quota(op) => Some(op.namespace()),
+            Self::PutHome(op) => Some(&op.namespace),
             Self::EndDeserted(_)
             | Self::SetTokenFloor(_)
             | Self::RaiseLevel { .. }
+            | Self::SetRegion { .. }
             | Self::HoldTrim => None,
         }
     }

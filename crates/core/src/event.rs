@@ -1,9 +1,13 @@
 //! Events: what changed, for watchers, the audit trail and metrics. Made by `apply` on every node alike.
 
+mod quota;
+
+pub use quota::{LayerChange, LedgerLine, QuotaChange, QuotaEvent};
+
 use crate::{
     command::Family,
     ids::{Revision, Slot, Token},
-    names::{Caller, NamespaceName, Owner, Reason, ResourceName},
+    names::{Caller, NamespaceName, Owner, Reason, RegionName, ResourceName},
     outcome::{Code, End, RunState, WaitEnd},
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -141,4 +145,16 @@ pub enum EventKind {
         /// The highest that it had accepted.
         highest: Option<Token>,
     },
+    /// The service has said where it runs.
+    RegionSet {
+        /// Its region.
+        region: Option<RegionName>,
+    },
+    /// Another region decides about a namespace.
+    HomePut {
+        /// Which.
+        home: Option<RegionName>,
+    },
+    /// The books of quotas, or their rules, have changed.
+    Quota(Box<QuotaEvent>),
 }

@@ -42,6 +42,7 @@ number! {
 }
 number! {
     /// An object with a deadline (a request that waits or holds, a lock delay, a cool-down), numbered as created.
+    /// Reservations and commits of quotas are numbered with them.
     ObjectId
 }
 number! {
@@ -79,7 +80,8 @@ macro_rules! random_id {
         impl $name {
             /// 32 lower-case hexadecimal digits.
             pub fn to_hex(self) -> String {
-                self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+                let digit = |n: u8| char::from(b"0123456789abcdef"[usize::from(n)]);
+                self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
             }
 
             /// Reads what [`Self::to_hex`] writes; `None` for anything else.
@@ -118,6 +120,23 @@ random_id! {
 random_id! {
     /// Drawn by the first announce of a log; a node that meets another one stops.
     LogId
+}
+
+random_id! {
+    /// Names a reservation of a quota. No secret, but nobody can guess it.
+    ReservationId
+}
+
+impl fmt::Debug for ReservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReservationId({})", self.to_hex())
+    }
+}
+
+impl fmt::Display for ReservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
 }
 
 impl LeaseId {

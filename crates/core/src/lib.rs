@@ -14,6 +14,7 @@ pub mod outcome;
 pub mod planted;
 pub mod policy;
 pub mod query;
+mod quota;
 mod state;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -83,6 +83,52 @@ pub const MAX_RUN_MS_MAX: u64 = 24 * 3_600_000;
 /// So far ahead of the leader's wall clock may a slot be claimed.
 pub const SLOT_AHEAD_MS_MAX: u64 = 5_000;
 
+/// Names of quotas: 1 to this many bytes.
+pub const QUOTA_BYTES_MAX: usize = 64;
+/// Bytes of a quota's path: shorter than a resource's name, for `quota/path` is one.
+pub const QUOTA_PATH_BYTES_MAX: usize = 190;
+/// Segments of a quota's path.
+pub const QUOTA_DEPTH_MAX: usize = 8;
+/// Quotas of one namespace.
+pub const QUOTAS_PER_NAMESPACE_MAX: usize = 1_000;
+/// Nodes of one quota's tree.
+pub const QUOTA_NODES_MAX: usize = 100_000;
+/// Largest amount, limit plus burst, and use of a whole tree: sums of two still are plain JSON numbers.
+pub const QUOTA_AMOUNT_MAX: u64 = (1 << 52) - 1;
+/// Largest weight of a node.
+pub const QUOTA_WEIGHT_MAX: u64 = 1_000_000;
+/// Items of one reservation.
+pub const QUOTA_ITEMS_MAX: usize = 16;
+/// Reservations of one namespace: those that live, and the expired ones that may still be committed.
+pub const RESERVATIONS_PER_NAMESPACE_MAX: u64 = 2_000_000;
+/// Waiting reservations of one quota.
+pub const QUOTA_WAITERS_MAX: usize = 10_000;
+/// Owners with committed use or a reservation, counted at each node, in one namespace.
+pub const QUOTA_ACCOUNTS_MAX: u64 = 2_000_000;
+/// Bound of a reservation's life over all extensions, when it names none.
+pub const RESERVATION_LIFETIME_MS_DEFAULT: u64 = 24 * 3_600_000;
+/// The longest that it can name.
+pub const RESERVATION_LIFETIME_MS_MAX: u64 = 30 * 24 * 3_600_000;
+/// Longest step of a reservation's deadline while its outside work is under way.
+pub const IN_FLIGHT_MS_MAX: u64 = 3_600_000;
+/// So long after its end can an expired reservation be committed late.
+pub const LATE_WINDOW_MS: u64 = 3_600_000;
+/// So long does a waiting reservation queue by share before it goes ahead of all, unless its quota says otherwise.
+pub const QUOTA_PATIENCE_MS_DEFAULT: u64 = 30_000;
+/// The longest patience that a quota can have.
+pub const QUOTA_PATIENCE_MS_MAX: u64 = 600_000;
+/// Commits of one owner at one node that are kept one by one; older ones are folded into a sum.
+pub const COMMITS_KEPT_MAX: usize = 32;
+/// Waiting reservations granted at one look; the others follow at the next.
+pub const QUOTA_GRANTS_MAX: usize = 1_000;
+/// Those who report the use of one node.
+pub const QUOTA_REPORTERS_MAX: usize = 8;
+/// Reports of use that are older than this are refused.
+pub const REPORT_AGE_MS_MAX: u64 = 3_600_000;
+
+/// Shares of one namespace's quotas that other regions hold.
+pub const QUOTA_SHARES_MAX: usize = 1_000;
+
 /// Reply memory: records of one namespace.
 pub const REPLY_RECORDS_MAX: u64 = 2_000_000;
 /// Reply memory: how long refusals and grants released by their owner are remembered.
@@ -99,7 +145,7 @@ pub const REPLY_MS_MAX: u64 = 24 * 3_600_000;
 pub const BORN_AT_MS_MAX: u64 = 30_000;
 /// Most that one entry may add to cluster time.
 pub const MAX_STEP_MS: u64 = 1_000;
-/// Objects (leases, waits, lock delays) ended by the sweep of one entry.
+/// Objects (leases, waits, lock delays, reservations) ended by the sweep of one entry.
 pub const SWEEP_OBJECTS_MAX: usize = 1_000;
 /// Reply records forgotten in one entry. Above [`BATCH_COMMANDS_MAX`], so that forgetting always keeps up.
 pub const FORGET_RECORDS_MAX: usize = 4_096;

@@ -111,6 +111,44 @@ name! {
     ZoneName, check_zone
 }
 
+name! {
+    /// What a quota counts (`gpu`, `bytes`): 1 to 64 bytes of `A-Z a-z 0-9 . _ : @ + -`.
+    QuotaName, check_quota
+}
+name! {
+    /// A node of a quota's tree: 0 to 8 segments of a resource's alphabet, at most 190 bytes; empty is the root.
+    QuotaPath, check_quota_path
+}
+name! {
+    /// Where a service runs: 1 to 64 bytes of `a-z 0-9 . _ -`.
+    RegionName, check_namespace
+}
+
+impl QuotaPath {
+    /// The path of a tree's root.
+    pub fn root() -> Self {
+        Self::new("").expect("the empty path is the root")
+    }
+
+    /// From the top: each name below the root.
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        self.as_str().split('/').filter(|segment| !segment.is_empty())
+    }
+
+    /// How far below the root.
+    pub fn depth(&self) -> usize {
+        self.segments().count()
+    }
+
+    /// The same cut after so many segments: an ancestor, or itself.
+    pub fn ancestor(&self, depth: usize) -> Self {
+        let text = self.as_str();
+        let mut ends = text.match_indices('/').map(|(at, _)| at).chain([text.len()]);
+        let end = if depth == 0 { 0 } else { ends.nth(depth - 1).unwrap_or(text.len()) };
+        Self::new(&text[..end]).expect("a part of a path is a path")
+    }
+}
+
 impl NamespaceName {
     /// The namespace of requests that name none.
     pub const DEFAULT: &'static str = "default";
@@ -153,6 +191,26 @@ fn check_resource(text: &str) -> Result<(), String> {
         None => Ok(()),
         Some("") => Err("has an empty segment (a slash at an end, or two in a row)".into()),
         Some(dots) => Err(format!("has the segment {dots:?}, which paths would swallow")),
+    }
+}
+
+fn check_quota(text: &str) -> Result<(), String> {
+    check_length(text, 1, limits::QUOTA_BYTES_MAX)?;
+    let allowed = |c: char| is_resource_character(c) && c != '/';
+    check_alphabet(text, allowed, "A-Z a-z 0-9 . _ : @ + -")
+}
+
+fn check_quota_path(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    check_length(text, 1, limits::QUOTA_PATH_BYTES_MAX)?;
+    check_resource(text)?;
+    match text.split('/').count() {
+        depth if depth <= limits::QUOTA_DEPTH_MAX => Ok(()),
+        depth => {
+            Err(format!("must have at most {} segments, has {depth}", limits::QUOTA_DEPTH_MAX))
+        }
     }
 }
 
@@ -268,6 +326,18 @@ mod tests {
         assert!(Owner::new("worker 7, zone ä").is_ok());
         assert!(Owner::new("a\nb").is_err());
         assert!(Caller::new("").is_ok());
+    }
+
+    #[test]
+    fn paths_are_cut_at_their_segments() {
+        let path = QuotaPath::new("acme/vision/anna").unwrap();
+        let cut = |depth| path.ancestor(depth).to_string();
+        assert_eq!([cut(0), cut(1), cut(2)], ["", "acme", "acme/vision"]);
+        assert_eq!((path.ancestor(3), path.ancestor(9), path.depth()), (path.clone(), path, 3));
+        assert_eq!(QuotaPath::root().depth(), 0);
+        assert!(QuotaPath::new("a/b/c/d/e/f/g/h").is_ok());
+        assert!(QuotaPath::new("a/b/c/d/e/f/g/h/i").unwrap_err().contains("at most 8"));
+        assert!(QuotaPath::new("a//b").is_err() && QuotaName::new("a/b").is_err());
     }
 
     #[test]

@@ -2,9 +2,16 @@
 //!
 //! Outcomes are hashed into the outcome chain, so their encoding belongs to the level, like commands'.
 
+mod quota;
+
+pub use quota::{
+    Committed, Drift, Excess, Exhausted, Layer, QuotaDone, Reconciled, ReservationState, Reserved,
+    ReservedItem, Shared, Shortage,
+};
+
 use crate::{
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Slot, Token},
-    names::{Invalid, Owner, ResourceName, Value},
+    names::{Invalid, Owner, RegionName, ResourceName, Value},
     policy::Fencing,
 };
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -106,6 +113,10 @@ pub enum Done {
     },
     /// A guard's report is on record.
     GuardReported,
+    /// About a quota.
+    Quota(QuotaDone),
+    /// The region is on record.
+    RegionSet,
 }
 
 impl Done {
@@ -117,6 +128,14 @@ impl Done {
             Self::Held(held) => Some(&held.grant),
             Self::RunClaimed(run) => Some(&run.grant),
             _ => None,
+        }
+    }
+
+    /// The object that holds what was asked for, if something is held.
+    pub fn held_by(&self) -> Option<ObjectId> {
+        match self {
+            Self::Quota(QuotaDone::Reserved(reserved)) => Some(reserved.claim),
+            other => other.grant().map(|grant| grant.claim),
         }
     }
 }
@@ -262,6 +281,8 @@ pub enum End {
     Finished,
     /// Of a hold: by another of the same owner that takes its place.
     Replaced,
+    /// Of a reservation: all of it that was wanted is used.
+    Committed,
 }
 
 impl End {
@@ -276,6 +297,7 @@ impl End {
             Self::HandedOff => "handedOff",
             Self::Finished => "finished",
             Self::Replaced => "replaced",
+            Self::Committed => "committed",
         }
     }
 }
@@ -383,6 +405,18 @@ pub enum Code {
     RunPaused,
     /// The run's retries are used up.
     RetriesExhausted,
+    /// A layer of a quota does not hold the ask.
+    QuotaExhausted,
+    /// The reservation has ended, or waits for an operator.
+    ReservationEnded,
+    /// More was named than is reserved, committed or left.
+    ExceedsReservation,
+    /// A late commit found no room: what was paid for it has to be paid back.
+    ExpiredNoCapacity,
+    /// The report is too old, or a later one of the reporter is there.
+    StaleReport,
+    /// Another region is home to it.
+    WrongRegion,
 }
 
 /// Figures of a refusal.
@@ -440,6 +474,27 @@ pub enum Detail {
         /// Its claimer; `None`: in the lock delay after one.
         holder: Option<Holder>,
     },
+    /// The layers that are exhausted.
+    Exhausted(Exhausted),
+    /// The reservation has not ended: an operator has to settle it.
+    Quarantined {
+        /// Its fence.
+        fence: Token,
+    },
+    /// More than there is.
+    Excess(Excess),
+    /// The last report of that reporter.
+    Report {
+        /// Its epoch; 0: there is none.
+        epoch: u64,
+        /// How long ago it was read.
+        age_ms: u64,
+    },
+    /// Which region decides.
+    Home {
+        /// Its name.
+        home: RegionName,
+    },
 }
 
 /// What a command names and the state does not know.
@@ -449,6 +504,12 @@ pub enum Missing {
     Candidate,
     /// No such job.
     Job,
+    /// No such reservation, or not any more.
+    Reservation,
+    /// No such node of a quota.
+    Node,
+    /// No such share, or not any more.
+    Share,
 }
 
 /// Why a wait ended without a grant.

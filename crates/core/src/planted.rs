@@ -119,6 +119,28 @@ pub enum Planted {
     AbandonGivesBackTwice,
     /// A late finish ends the attempt that is under way now.
     FinishOfAnother,
+    /// Capacity is given away that is kept for a child's guarantee.
+    GuaranteeIgnored,
+    /// What an expired reservation frees stays counted at the root.
+    ExpiryForgetsLayer,
+    /// A return frees twice what was given back, if the commit has so much left.
+    ReturnCountsTwice,
+    /// A late commit is admitted whatever has been granted meanwhile.
+    LateCommitUnchecked,
+    /// An expired reservation that was admitted again may be so once more.
+    ReadmitsTwice,
+    /// What a resize gives back stays counted.
+    ShrinkKept,
+    /// A commit that is not final gives the rest back, which stays reserved all the same.
+    PartCommitFreesRest,
+    /// A repeated reserve reserves again.
+    ReserveRepeats,
+    /// An owner may reserve more at once than the node's rules allow.
+    OwnerBoundIgnored,
+    /// A reserve that is through with waiting is granted, if there is room just then.
+    TimedOutReserveGranted,
+    /// A reservation in quarantine gives its capacity back.
+    QuarantineFrees,
 }
 
 #[cfg(feature = "planted")]
@@ -133,7 +155,7 @@ mod switch {
 
     impl Planted {
         /// All of them.
-        pub const ALL: [Self; 55] = [
+        pub const ALL: [Self; 66] = [
             Self::ActsOnUnknownAnnounce,
             Self::ActsBeforeOwnAnnounce,
             Self::UnknownIsCommitted,
@@ -189,6 +211,17 @@ mod switch {
             Self::AbandonedAttemptCounts,
             Self::AbandonGivesBackTwice,
             Self::FinishOfAnother,
+            Self::GuaranteeIgnored,
+            Self::ExpiryForgetsLayer,
+            Self::ReturnCountsTwice,
+            Self::LateCommitUnchecked,
+            Self::ReadmitsTwice,
+            Self::ShrinkKept,
+            Self::PartCommitFreesRest,
+            Self::ReserveRepeats,
+            Self::OwnerBoundIgnored,
+            Self::TimedOutReserveGranted,
+            Self::QuarantineFrees,
         ];
     }
 

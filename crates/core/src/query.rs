@@ -1,9 +1,16 @@
 //! Reads: what can be asked of a state, and the answers. They change nothing and are no commands.
 
+mod quota;
+
+pub use quota::{
+    AccountView, Explanation, ListNodes, ListReservations, NodeView, QuotaFigures, RefusalView,
+    ReportView, ReservationPage, ReservationView, ShareView,
+};
+
 use crate::{
     command::JobDefinition,
     ids::{ObjectId, Slot, Token},
-    names::{Caller, Labels, NamespaceName, Owner, Reason, ResourceName, Value},
+    names::{Caller, Labels, NamespaceName, Owner, Reason, RegionName, ResourceName, Value},
     outcome::{End, Holder, RunState},
     policy::{Fencing, HoldPolicy, Policy},
 };
@@ -184,6 +191,8 @@ pub struct NamespaceView {
     pub policy: Policy,
     /// Its rules for holds.
     pub holds: HoldPolicy,
+    /// The region that decides about it; `None`: wherever it is asked for.
+    pub home: Option<RegionName>,
     /// A fence guard has reported for one of its fence keys.
     pub is_proven: bool,
     /// Active leases.

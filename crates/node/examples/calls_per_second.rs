@@ -50,6 +50,7 @@ async fn main() {
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
         level_max: LEVEL_MAX,
+        region: None,
         shared: None,
     };
     let node = driver::start(Arc::new(MemoryLog::new()), config, Vec::new(), Arc::new(())).await;

@@ -6,7 +6,7 @@ use sereno_core::{
     State,
     command::Operation,
     ids::{ClusterTime, LogId, ObjectId, Position, Revision},
-    names::{Caller, Invalid, NamespaceName},
+    names::{Caller, Invalid, NamespaceName, RegionName},
     outcome::Outcome,
 };
 use std::{
@@ -148,6 +148,8 @@ pub struct Status {
     pub level: u32,
     /// The highest level that this node understands.
     pub level_max: u32,
+    /// Where the service runs, as the log says.
+    pub region: Option<RegionName>,
     /// Active leases of all namespaces.
     pub leases: u64,
     /// Waiting requests of all namespaces.
@@ -384,7 +386,7 @@ impl Drop for Listening<'_> {
 /// The claim that a reply grants.
 pub(crate) fn granted_claim(reply: &Reply) -> Option<ObjectId> {
     match reply {
-        Reply::Decided(Outcome { result: Ok(done), .. }) => done.grant().map(|grant| grant.claim),
+        Reply::Decided(Outcome { result: Ok(done), .. }) => done.held_by(),
         _ => None,
     }
 }

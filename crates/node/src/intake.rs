@@ -3,7 +3,7 @@
 
 use crate::{clock::Mono, node::CallId};
 use sereno_core::{
-    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation},
+    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation, QuotaCommand},
     ids::ClusterTime,
     limits,
     names::{Caller, NamespaceName},
@@ -168,7 +168,7 @@ impl Intake {
 /// What a call is worth under overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// It keeps a lease.
+    /// It keeps a lease, or turns what is reserved into use.
     Renewal,
     /// It ends something, which may not stay.
     Ending,
@@ -194,12 +194,21 @@ pub(crate) fn kind(operation: &Operation) -> Kind {
         | Operation::RenewMany(_)
         | Operation::Election(ElectionCommand::Renew(_))
         | Operation::Hold(HoldCommand::Renew(_) | HoldCommand::Begin(_))
-        | Operation::Job(JobCommand::RenewRun(_)) => Kind::Renewal,
+        | Operation::Job(JobCommand::RenewRun(_))
+        | Operation::Quota(
+            QuotaCommand::Extend(_) | QuotaCommand::Begin(_) | QuotaCommand::Commit(_),
+        ) => Kind::Renewal,
         Operation::Release(_)
         | Operation::Abandon(_)
         | Operation::Election(ElectionCommand::Resign(_) | ElectionCommand::Handoff(_))
         | Operation::Hold(HoldCommand::Release(_))
-        | Operation::Job(JobCommand::FinishRun(_)) => Kind::Ending,
+        | Operation::Job(JobCommand::FinishRun(_))
+        | Operation::Quota(
+            QuotaCommand::Release(_)
+            | QuotaCommand::Return(_)
+            | QuotaCommand::Settle(_)
+            | QuotaCommand::ShareReturn(_),
+        ) => Kind::Ending,
         _ => Kind::Ordinary,
     }
 }
@@ -229,12 +238,18 @@ pub(crate) fn is_rated(operation: &Operation) -> bool {
             | Operation::Election(ElectionCommand::Campaign(_))
             | Operation::Hold(HoldCommand::Hold(_))
             | Operation::Job(JobCommand::ClaimRun(_))
+            | Operation::Quota(QuotaCommand::Reserve(_))
     )
 }
 
 /// Whether its answer may be held back until its turn comes.
 pub(crate) fn may_wait(operation: &Operation) -> bool {
-    matches!(operation, Operation::Acquire(_) | Operation::Election(ElectionCommand::Campaign(_)))
+    matches!(
+        operation,
+        Operation::Acquire(_)
+            | Operation::Election(ElectionCommand::Campaign(_))
+            | Operation::Quota(QuotaCommand::Reserve(_))
+    )
 }
 
 /// Request rates of namespaces: each allows its number per second, and as much at once after a pause.

@@ -2,7 +2,7 @@
 //! (`postgresql`), on a free port of loopback and with all its data in a temporary folder.
 //!
 //! It trusts every connection from this machine, and is set up to be quick: a crash of the *machine* may lose its data,
-//! one of its *processes* does not.
+//! one of its *processes* does not. [`Server::durable_in`] starts one that loses nothing, for measurements.
 
 mod programs;
 mod user;
@@ -63,6 +63,21 @@ impl Server {
     /// As [`Server::start`].
     pub fn with_settings(settings: &[&str]) -> Result<Self, Error> {
         let folder = scratch_folder().map_err(|error| Error(error.to_string()))?;
+        Self::launched(folder, settings)
+    }
+
+    /// One that loses nothing either when the machine crashes: for measurements. Its data is in `folder`, which exists,
+    /// is given to the user it runs as, and goes with it; so that decides which disk is measured.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn durable_in(folder: &Path, settings: &[&str]) -> Result<Self, Error> {
+        // Of two settings of one name the later one counts.
+        let durable = ["fsync=on", "synchronous_commit=on", "full_page_writes=on"];
+        Self::launched(folder.into(), &[settings, &durable].concat())
+    }
+
+    fn launched(folder: PathBuf, settings: &[&str]) -> Result<Self, Error> {
         let mut server = Self {
             programs: Programs::find()?,
             user: User::other_than_root()?,

@@ -29,6 +29,12 @@ pub(crate) fn code(code: Code) -> api::ErrorCode {
         Code::RunFinished => api::ErrorCode::RunFinished,
         Code::RunPaused => api::ErrorCode::RunPaused,
         Code::RetriesExhausted => api::ErrorCode::RetriesExhausted,
+        Code::QuotaExhausted => api::ErrorCode::QuotaExhausted,
+        Code::ReservationEnded => api::ErrorCode::ReservationEnded,
+        Code::ExceedsReservation => api::ErrorCode::ExceedsReservation,
+        Code::ExpiredNoCapacity => api::ErrorCode::ExpiredNoCapacity,
+        Code::StaleReport => api::ErrorCode::StaleReport,
+        Code::WrongRegion => api::ErrorCode::WrongRegion,
     }
 }
 
@@ -42,6 +48,7 @@ pub(crate) fn end(end: End) -> api::Reason {
         End::HandedOff => api::Reason::HandedOff,
         End::Finished => api::Reason::Finished,
         End::Replaced => api::Reason::Replaced,
+        End::Committed => api::Reason::Committed,
     }
 }
 
@@ -93,12 +100,13 @@ pub(crate) fn family(family: Family) -> api::Family {
         Family::Election => api::Family::Election,
         Family::Job => api::Family::Job,
         Family::Hold => api::Family::Hold,
+        Family::Quota => api::Family::Quota,
     }
 }
 
 /// The other way round; `None`: no family of this version is called so.
 pub(crate) fn to_family(word: &str) -> Option<Family> {
-    [Family::Lock, Family::Election, Family::Job, Family::Hold, Family::Admin]
+    [Family::Lock, Family::Election, Family::Job, Family::Hold, Family::Quota, Family::Admin]
         .into_iter()
         .find(|family| family.as_str() == word)
 }

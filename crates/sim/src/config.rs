@@ -128,6 +128,10 @@ pub struct Config {
     pub alls: u64,
     /// Asks, in a thousand, that are for terms, holds and runs.
     pub faces: u64,
+    /// Asks, in a thousand, that are for quotas.
+    pub quotas: u64,
+    /// One tenant hammers a pool with so many times its share, and nothing else happens; 0: not this.
+    pub hammered: u64,
     /// Whether an operator raises the floor of tokens. Not where the log is replaced: such a floor is no wall clock's.
     pub raises_floor: bool,
     /// Nodes begin with an older program, which understands levels up to this, and are upgraded one after the other.
@@ -177,6 +181,8 @@ impl Config {
             copies: if is_long { 120 } else { [0, 30, 120][random.below(3)] },
             alls: [0, 100, 400][random.below(3)],
             faces: [0, 350, 750][random.below(3)],
+            quotas: 0,
+            hammered: 0,
             raises_floor: !is_replaced,
             upgraded_from: random.in_1000(300).then(|| [1, 2][random.below(2)]),
             has_crowd: random.in_1000(150),
@@ -186,6 +192,50 @@ impl Config {
             wall_off_ms: if calm { 25_000 } else { 400_000 },
             scenario,
         }
+    }
+
+    /// The history of this seed in which clients use quotas. Its draws are its own: what [`Self::of`] stands for does
+    /// not depend on them.
+    pub fn quotas(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x0a07_a5ee);
+        let of = Self::of(seed);
+        Self {
+            clients: random.between(4, 10) as usize,
+            faulty_ms: random.between(8_000, 20_000),
+            quotas: 900,
+            upgraded_from: random.in_1000(150).then_some(3),
+            has_crowd: false,
+            keeps_ms: [100, 600, 2_500][random.below(3)],
+            rests_ms: [30, 200, 800][random.below(3)],
+            scenario: match of.scenario {
+                Scenario::PutBack | Scenario::PutBackAndLed => Scenario::Plain,
+                scenario => scenario,
+            },
+            ..of
+        }
+    }
+
+    /// The run in which one tenant hammers a pool with so many times its share.
+    pub fn hammered(seed: u64, times: u64) -> Self {
+        Self {
+            nodes: 3,
+            is_embedded: false,
+            clients: 0,
+            faults: Vec::new(),
+            copies: 0,
+            upgraded_from: None,
+            has_crowd: false,
+            hammered: times,
+            snapshot_interval_ms: 3_600_000,
+            wall_off_ms: 0,
+            scenario: Scenario::Plain,
+            ..Self::of(seed)
+        }
+    }
+
+    /// Whether it is one of [`Self::quotas`].
+    pub fn is_of_quotas(&self) -> bool {
+        self.quotas > 0
     }
 }
 

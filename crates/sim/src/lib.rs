@@ -9,6 +9,7 @@ mod config;
 mod crowd;
 mod event;
 mod guard;
+mod hammer;
 mod host;
 mod links;
 mod nemesis;

@@ -10,8 +10,9 @@ use std::{
 };
 
 const USAGE: &str =
-    "sereno-sim [--seeds N] [--from N] [--minutes N] [--seed N [--trace]] [--steps N]
-  --seeds N     seeds to run (default 200, or the variable SEEDS)
+    "sereno-sim [--quotas] [--seeds N] [--from N] [--minutes N] [--seed N [--trace]] [--steps N]
+  --seeds N     seeds to run (default 200, of quotas 500, or the variable SEEDS)
+  --quotas      histories in which clients use quotas
   --from N      the first of them (default 0)
   --minutes N   go on with further seeds for so long
   --seed N      only this one; on a failure its last events are told
@@ -20,7 +21,12 @@ const USAGE: &str =
   --trace       tell everything that happens
   --steps N     stop each run after so many events";
 
+/// Seeds that are run where nobody says otherwise.
+const SEEDS: u64 = 200;
+const QUOTA_SEEDS: u64 = 500;
+
 struct Options {
+    quotas: bool,
     from: u64,
     seeds: u64,
     time: Option<Duration>,
@@ -30,10 +36,18 @@ struct Options {
     steps: u64,
 }
 
+impl Options {
+    fn config(&self, seed: u64) -> Config {
+        if self.quotas { Config::quotas(seed) } else { Config::of(seed) }
+    }
+}
+
 fn options() -> Result<Options, String> {
+    let mut seeds = None;
     let mut options = Options {
+        quotas: false,
         from: 0,
-        seeds: seeds_wanted()?,
+        seeds: 0,
         time: None,
         only: None,
         traces: false,
@@ -47,7 +61,8 @@ fn options() -> Result<Options, String> {
             text.parse::<u64>().map_err(|error| format!("{word} {text}: {error}"))
         };
         match word.as_str() {
-            "--seeds" => options.seeds = number()?,
+            "--seeds" => seeds = Some(number()?),
+            "--quotas" => options.quotas = true,
             "--from" => options.from = number()?,
             "--minutes" => options.time = Some(Duration::from_secs(60 * number()?)),
             "--seed" => options.only = Some(number()?),
@@ -65,6 +80,10 @@ fn options() -> Result<Options, String> {
             _ => return Err(USAGE.into()),
         }
     }
+    options.seeds = match seeds {
+        Some(seeds) => seeds,
+        None => seeds_wanted(if options.quotas { QUOTA_SEEDS } else { SEEDS })?,
+    };
     if options.seeds == 0 {
         return Err("--seeds 0: at least one seed has to be run".into());
     }
@@ -80,7 +99,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match options.only {
-        Some(seed) => explain(Config::of(seed), options.steps, options.traces).map(|report| {
+        Some(seed) => explain(options.config(seed), options.steps, options.traces).map(|report| {
             println!("seed {seed}: {report:?}");
         }),
         None => many(&options),
@@ -103,7 +122,7 @@ fn many(options: &Options) -> Result<(), Box<Failure>> {
         None => done < options.seeds,
     };
     while is_due(done) {
-        let config = Config::of(options.from + done);
+        let config = options.config(options.from + done);
         let report = match run(config.clone(), options.steps) {
             Ok(report) => report,
             Err(failure) if options.all => {

@@ -64,7 +64,11 @@ impl Failure {
             Some(bug) => (" --features planted", format!("--planted {bug:?} ")),
             None => ("", String::new()),
         };
-        format!("cargo run --release -p sereno-sim{feature} -- {bug}--seed {seed} --trace")
+        if self.config.hammered > 0 {
+            return "cargo test --release -p sereno-sim --test hammer".into();
+        }
+        let kind = if self.config.is_of_quotas() { "--quotas " } else { "" };
+        format!("cargo run --release -p sereno-sim{feature} -- {bug}{kind}--seed {seed} --trace")
     }
 }
 
@@ -176,6 +180,9 @@ mod tests {
         let failure = Failure { planted: Some(Planted::StaysLeader), ..failure };
         let again = "cargo run --release -p sereno-sim --features planted -- --planted StaysLeader \
                      --seed 42 --trace";
+        assert_eq!(failure.again(), again);
+        let failure = Failure { config: Config::quotas(7), planted: None, ..failure };
+        let again = "cargo run --release -p sereno-sim -- --quotas --seed 7 --trace";
         assert_eq!(failure.again(), again);
     }
 }

@@ -1,15 +1,12 @@
 //! How many seeds are wanted, as the variable `SEEDS` says.
 
-/// Seeds that are run where nobody says otherwise.
-const SEEDS: u64 = 200;
-
-/// What the variable `SEEDS` asks for, or 200.
+/// What the variable `SEEDS` asks for, or so many.
 ///
 /// # Errors
-/// What is wrong with it: a number that is not understood must not pass for 200 seeds that held.
-pub fn seeds_wanted() -> Result<u64, String> {
+/// What is wrong with it: a number that is not understood must not pass for seeds that held.
+pub fn seeds_wanted(otherwise: u64) -> Result<u64, String> {
     match std::env::var("SEEDS") {
-        Err(std::env::VarError::NotPresent) => Ok(SEEDS),
+        Err(std::env::VarError::NotPresent) => Ok(otherwise),
         Err(error) => Err(format!("SEEDS: {error}")),
         Ok(text) => read(&text),
     }

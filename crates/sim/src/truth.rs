@@ -51,6 +51,7 @@ impl Truth {
         }
         self.one_state.entry(&entry, &self.state);
         self.checks.entry(&entry, &applied, now);
+        self.checks.compare(&self.state);
         self.state.check_invariants();
         self.checks.decided(applied, self.state.revision());
     }

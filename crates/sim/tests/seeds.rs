@@ -90,7 +90,7 @@ fn all(seeds: u64) -> Vec<Report> {
 /// Each seed twice, side by side: what differs would be a thread, an address or the order of a hash table.
 #[test]
 fn every_seed_holds_and_is_one_history() {
-    let seeds = seeds_wanted().unwrap_or_else(|message| panic!("{message}"));
+    let seeds = seeds_wanted(200).unwrap_or_else(|message| panic!("{message}"));
     let (reports, again) = thread::scope(|scope| {
         let again = scope.spawn(|| all(seeds));
         let reports = all(seeds);

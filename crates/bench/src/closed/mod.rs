@@ -105,7 +105,7 @@ pub struct Plan {
 /// What a closed loop found.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Acquire and release both carried out, within the window.
+    /// Both calls carried out (acquire and release, or reserve and commit), within the window.
     pub cycles: u64,
     /// By operation.
     pub board: Board,
@@ -163,7 +163,8 @@ pub async fn run(args: &ClosedArgs) -> Result<ClosedReport, Error> {
     Ok(ClosedReport::new(machine, args, measured))
 }
 
-/// Runs the loop and blocks until it has ended. `servers`: the processes whose CPU time is told.
+/// Runs the loop and blocks until it has ended. `servers`: the processes whose CPU time is told, with all that they have
+/// started.
 ///
 /// # Errors
 /// The clients cannot connect.
@@ -190,7 +191,7 @@ pub fn measure(target: &Target, plan: &Plan, servers: &[u32]) -> Result<Measured
         let running: Vec<_> = jobs.map(|job| scope.spawn(move || worker::run(job))).collect();
         connected.wait();
         started.wait();
-        let cpu_used = || -> Result<_, Error> { Ok((Cpu::own()?, Cpu::of_all(servers)?)) };
+        let cpu_used = || -> Result<_, Error> { Ok((Cpu::own()?, Cpu::of_families(servers)?)) };
         let (mut before, mut after) = (Ok(Default::default()), Ok(Default::default()));
         if !failed.load(Ordering::SeqCst) {
             std::thread::sleep(plan.warm_up);

@@ -73,8 +73,9 @@ impl Counts {
 
 pub(super) fn run(job: Job<'_>) -> Result<Counts, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let target = job.target.for_a_thread();
     let prepared = match runtime {
-        Ok(runtime) => connect(&job, &runtime).map(|clients| (runtime, clients)),
+        Ok(runtime) => connect(&job, &target, &runtime).map(|clients| (runtime, clients)),
         Err(error) => Err(Error::io("start a runtime")(error)),
     };
     if prepared.is_err() {
@@ -95,7 +96,7 @@ pub(super) fn run(job: Job<'_>) -> Result<Counts, Error> {
         .into_iter()
         .map(|(number, client)| {
             let mut lane = Lane {
-                target: job.target.clone(),
+                target: target.clone(),
                 client: Some(client),
                 names: Names::new(job.plan, number),
                 ids: job.ids.clone(),
@@ -123,12 +124,13 @@ pub(super) fn run(job: Job<'_>) -> Result<Counts, Error> {
 
 fn connect(
     job: &Job<'_>,
+    target: &Target,
     runtime: &tokio::runtime::Runtime,
 ) -> Result<Vec<(usize, Client)>, Error> {
     runtime.block_on(async {
         let mut clients = Vec::new();
         for number in job.clients.clone() {
-            let client = job.target.connect().await.map_err(|fault| Error::Service {
+            let client = target.connect().await.map_err(|fault| Error::Service {
                 call: format!("connect client {number}"),
                 why: fault.to_string(),
             })?;
@@ -173,16 +175,17 @@ struct Lane {
 
 impl Lane {
     async fn run(&mut self) {
+        let (take, give) = self.target.operations();
         let mut now = Instant::now();
         while now < self.end {
             let name = self.names.draw();
-            let began = self.offer(Operation::Acquire, now);
+            let began = self.offer(take, now);
             let (lease, verdict) = self.acquire(name).await;
-            now = self.count(Operation::Acquire, began, now, verdict);
+            now = self.count(take, began, now, verdict);
             let Some(lease) = lease else { continue };
-            let began = self.offer(Operation::Release, now);
+            let began = self.offer(give, now);
             let verdict = self.release(name, &lease).await;
-            now = self.count(Operation::Release, began, now, verdict);
+            now = self.count(give, began, now, verdict);
             if began && verdict == Verdict::Done && now <= self.end {
                 self.counts.borrow_mut().cycles += 1;
             }

@@ -1,4 +1,5 @@
-//! The same closed loop on Sereno, on Redis and on etcd's own locks, one after the other on one machine, in alternation.
+//! The same closed loop on Sereno, on Redis, on etcd's own locks and, for quotas, in PostgreSQL, one after the other on one
+//! machine, in alternation.
 
 mod ratios;
 mod rounds;
@@ -7,7 +8,7 @@ mod waiting;
 
 pub use ratios::{Paired, Ratio, WaitRatio};
 pub use rounds::Peer;
-pub use table::{PeersReport, Row};
+pub use table::{Calls, PeersReport, Row};
 pub use waiting::Wait;
 
 use crate::{
@@ -18,16 +19,19 @@ use crate::{
 use sereno_api::Millis;
 use std::path::PathBuf;
 
-/// Sereno, Redis and etcd's own locks side by side: the same closed loop, one after the other on this machine.
+/// Sereno, Redis, etcd's own locks and a quota in PostgreSQL side by side: the same closed loop, one after the other on
+/// this machine.
 ///
 /// Measured are Sereno with its durable log, the same door and node over a log in memory, and Redis made as
 /// durable (`appendonly yes`, `appendfsync always`, `save ""`) with `SET NX PX` and the compare-and-delete script.
 /// Each round begins with another of them and gives each a fresh server and folder. On three members of etcd,
 /// the same for all: three nodes of Sereno, and etcd's v3 Lock service with one lease for each client and with a
-/// fresh lease for each lock. The table shows the medians of the rounds; ratios are of the figures of one round, and
+/// fresh lease for each lock. Quotas: all clients reserve one and commit it at the same node of Sereno's durable log, and
+/// at the same row of a PostgreSQL table that is as durable (fsync, synchronous_commit), by a conditional UPDATE and a row
+/// for each reservation, with idempotency keys, in one prepared statement a call. The table shows the medians of the rounds; ratios are of the figures of one round, and
 /// their median is held against the bounds. Then hand-overs with many waiting, and how long
-/// it takes until a dead holder's lock is the next one's. Debian: redis-server, etcd-server and etcd-client; the run
-/// starts and stops its own.
+/// it takes until a dead holder's lock is the next one's. Debian: redis-server, etcd-server, etcd-client and postgresql;
+/// the run starts and stops its own.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PeersArgs {
     /// Numbers of clients.
@@ -54,7 +58,7 @@ pub struct PeersArgs {
     #[arg(long, default_value_t = 1)]
     pub warm_up: u64,
 
-    /// TTL of each lease.
+    /// TTL of each lease and reservation.
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub ttl: Millis,
 
@@ -69,6 +73,10 @@ pub struct PeersArgs {
     /// The Redis server.
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     pub redis_server: PathBuf,
+
+    /// Connections to PostgreSQL, which all clients share. The default is what was fastest on two cores with 256 clients.
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    pub postgres_connections: usize,
 
     /// Exit with 2 if a bound is missed.
     #[arg(long)]
@@ -93,6 +101,9 @@ pub async fn run(args: &PeersArgs) -> Result<PeersReport, Error> {
     let args = &args;
     if args.rounds == 0 || args.clients.is_empty() || args.peers.is_empty() {
         return Err(Error::Usage("--rounds, --clients and --peers must be at least 1".into()));
+    }
+    if args.postgres_connections == 0 {
+        return Err(Error::Usage("--postgres-connections must be at least 1".into()));
     }
     let machine = Machine::look_with(args.seed);
     let mut samples = Vec::new();

@@ -9,21 +9,23 @@ use crate::{
 use serde::Serialize;
 
 /// Who is held against whom.
-const PAIRS: [(Peer, Peer); 4] = [
+const PAIRS: [(Peer, Peer); 5] = [
     (Peer::Sqlite, Peer::Redis),
     (Peer::Sqlite, Peer::Memory),
     (Peer::Zones, Peer::EtcdShared),
     (Peer::Zones, Peer::EtcdPerLock),
+    (Peer::Quota, Peer::PostgresQuota),
 ];
 
 /// Cycles of the one by those of the other, with so many clients: at least.
-const AT_LEAST: [(Peer, Peer, usize, f64); 6] = [
+const AT_LEAST: [(Peer, Peer, usize, f64); 7] = [
     (Peer::Sqlite, Peer::Redis, 64, 0.333),
     (Peer::Sqlite, Peer::Redis, 256, 0.25),
     (Peer::Sqlite, Peer::Memory, 64, 0.6),
     (Peer::Sqlite, Peer::Memory, 256, 0.6),
     (Peer::Zones, Peer::EtcdShared, 256, 3.0),
     (Peer::Zones, Peer::EtcdPerLock, 256, 8.0),
+    (Peer::Quota, Peer::PostgresQuota, 256, 5.0),
 ];
 
 /// Acquire p99 of the one by that of the other: at most a third.
@@ -72,8 +74,8 @@ pub struct Ratio {
     pub clients: usize,
     /// Cycles a second: over 1, the first is faster.
     pub cycles: Paired,
-    /// Of acquire: below 1, the first is faster.
-    pub acquire_p99: Paired,
+    /// Of acquire, or of reserve: below 1, the first is faster.
+    pub p99: Paired,
 }
 
 /// One pair, and what those who wait feel.
@@ -101,8 +103,8 @@ pub(super) fn of_rows(rows: &[Row]) -> Vec<Ratio> {
             let Some(other) = find(below, row.clients) else { continue };
             let cycles = Paired::new(&row.rounds, &other.rounds, Worse::Lower);
             let (p99, other_p99) = (as_floats(&row.p99_rounds_us), as_floats(&other.p99_rounds_us));
-            let acquire_p99 = Paired::new(&p99, &other_p99, Worse::Higher);
-            ratios.push(Ratio { above, below, clients: row.clients, cycles, acquire_p99 });
+            let p99 = Paired::new(&p99, &other_p99, Worse::Higher);
+            ratios.push(Ratio { above, below, clients: row.clients, cycles, p99 });
         }
     }
     ratios
@@ -150,11 +152,11 @@ pub(super) fn bounds(ratios: &[Ratio], rows: &[Row]) -> Vec<Bound> {
     }
     for (above, below, clients, wanted) in P99_AT_MOST {
         let Some(it) = find(above, below, clients) else { continue };
-        let found = it.acquire_p99.median.unwrap_or(f64::MAX);
+        let found = it.p99.median.unwrap_or(f64::MAX);
         bounds.push(Bound::at_most(what(it, "acquire p99"), found, wanted));
     }
     if let Some(row) = rows.iter().find(|row| row.peer == Peer::Sqlite && row.clients == 1) {
-        let slowest = row.acquire.p99_us.max(row.release.p99_us);
+        let slowest = row.calls.both().map(|call| call.p99_us).into_iter().max().unwrap_or(0);
         let what = format!("{}, 1 client, p99 in ms", Peer::Sqlite.title());
         bounds.push(Bound::below(what, slowest as f64 / 1e3, 5.0));
     }
@@ -164,7 +166,7 @@ pub(super) fn bounds(ratios: &[Ratio], rows: &[Row]) -> Vec<Bound> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Percentiles;
+    use crate::{peers::Calls, stats::Percentiles};
 
     /// One peer with so many clients: cycles a second, and acquire p99, of each round.
     fn row(peer: Peer, clients: usize, rounds: &[(u64, u64)]) -> Row {
@@ -174,8 +176,7 @@ mod tests {
             cycles_per_second: 0.0,
             rounds: rounds.iter().map(|(cycles, _)| *cycles as f64).collect(),
             p99_rounds_us: rounds.iter().map(|(_, p99)| *p99).collect(),
-            acquire: Percentiles::default(),
-            release: Percentiles::default(),
+            calls: Calls::of(peer, [Percentiles::default(); 2]),
             not_done: 0,
             server_us_per_call: 0.0,
             generator_us_per_call: 0.0,
@@ -196,7 +197,7 @@ mod tests {
         let ratios = of_rows(&rows);
         assert_eq!(ratios.len(), 1);
         assert!(near(ratios[0].cycles.median, 4.0), "3, 6 and 4: {ratios:?}");
-        assert!(near(ratios[0].acquire_p99.median, 0.5), "0.25, 0.6 and 0.5: {ratios:?}");
+        assert!(near(ratios[0].p99.median, 0.5), "0.25, 0.6 and 0.5: {ratios:?}");
         let bounds = bounds(&ratios, &rows);
         let found: Vec<(f64, bool)> = bounds.iter().map(|it| (it.found, it.met)).collect();
         assert_eq!(found, [(4.0, true), (0.5, false)]);
@@ -217,7 +218,7 @@ mod tests {
             .flat_map(|clients| Peer::ALL.map(|peer| row(peer, clients, &[(10, 10)])))
             .collect();
         let ratios = of_rows(&rows);
-        assert_eq!(ratios.len(), 4 * 4);
+        assert_eq!(ratios.len(), 4 * PAIRS.len());
         for (above, below) in PAIRS {
             let of = ratios.iter().filter(|it| (it.above, it.below) == (above, below));
             assert_eq!(of.map(|it| it.clients).collect::<Vec<_>>(), [1, 16, 64, 256]);
@@ -227,7 +228,7 @@ mod tests {
     /// What is promised of each peer, and by how much: nothing of it may be taken away unseen.
     #[test]
     fn each_bound_is_there_and_is_missed_by_a_little() {
-        let held = |zones: (u64, u64), sqlite: u64, slowest_us: u64| {
+        let held = |zones: (u64, u64), sqlite: u64, slowest_us: u64, quota: u64| {
             let mut rows: Vec<Row> = Vec::new();
             for clients in [64, 256] {
                 rows.push(row(Peer::Zones, clients, &[zones]));
@@ -236,13 +237,16 @@ mod tests {
                 rows.push(row(Peer::Sqlite, clients, &[(sqlite, 1)]));
                 rows.push(row(Peer::Memory, clients, &[(1_000, 1)]));
                 rows.push(row(Peer::Redis, clients, &[(1_800, 1)]));
+                rows.push(row(Peer::Quota, clients, &[(quota, 1)]));
+                rows.push(row(Peer::PostgresQuota, clients, &[(1_000, 1)]));
             }
             let mut alone = row(Peer::Sqlite, 1, &[(1, 1)]);
-            alone.release.p99_us = slowest_us;
+            let slowest = Percentiles { p99_us: slowest_us, ..Percentiles::default() };
+            alone.calls = Calls::of(Peer::Sqlite, [Percentiles::default(), slowest]);
             rows.push(alone);
             bounds(&of_rows(&rows), &rows)
         };
-        let all = held((3_000, 999), 600, 4_999);
+        let all = held((3_000, 999), 600, 4_999, 5_000);
         let told: Vec<String> =
             all.iter().map(|it| format!("{}: {} {}", it.what, it.wanted, it.met)).collect();
         assert_eq!(
@@ -254,12 +258,13 @@ mod tests {
                 "Sereno, sqlite / Sereno, memory log, 256 clients, cycles/s: ≥ 0.6 true",
                 "Sereno, etcd / etcd lock, shared lease, 256 clients, cycles/s: ≥ 3 true",
                 "Sereno, etcd / etcd lock, lease per lock, 256 clients, cycles/s: ≥ 8 true",
+                "Sereno quota, sqlite / PostgreSQL, conditional update, 256 clients, cycles/s: ≥ 5 true",
                 "Sereno, etcd / etcd lock, shared lease, 256 clients, acquire p99: ≤ 0.333 true",
                 "Sereno, etcd / etcd lock, lease per lock, 256 clients, acquire p99: ≤ 0.333 true",
                 "Sereno, sqlite, 1 client, p99 in ms: < 5 true",
             ]
         );
-        let missed = held((2_990, 1_010), 449, 5_000);
+        let missed = held((2_990, 1_010), 449, 5_000, 4_999);
         assert!(missed.iter().all(|bound| !bound.met), "{missed:?}");
     }
 

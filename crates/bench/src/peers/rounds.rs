@@ -4,12 +4,19 @@ use super::PeersArgs;
 use crate::{
     closed::{self, Measured, Plan},
     error::Error,
-    process::{Child, Engine, start_redis},
-    target::{EtcdTarget, Leases, RedisTarget, SerenoTarget, Target, Wording},
+    process::{Child, Engine, start_postgres, start_redis},
+    stats::Operation,
+    target::{
+        EtcdTarget, Leases, PostgresTarget, QuotaTarget, RedisTarget, SerenoTarget, Target, Wording,
+    },
     zones::Zones,
 };
 use sereno_api::Millis;
+use sereno_postgres_dev::Server;
 use std::{path::Path, time::Duration};
+
+/// What the hot pool of the quotas has: more than any run commits.
+const HOT_LIMIT: u64 = 1_000_000_000_000;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
@@ -38,12 +45,28 @@ pub enum Peer {
     #[serde(rename = "etcd-lock-lease-per-lock")]
     #[value(name = "etcd-lock-lease-per-lock")]
     EtcdPerLock,
+    /// A quota on Sereno, durable on one machine: all clients reserve and commit at one node.
+    #[serde(rename = "sereno-quota")]
+    #[value(name = "sereno-quota")]
+    Quota,
+    /// The same in a PostgreSQL table, by a conditional update of one row.
+    #[serde(rename = "postgres-quota")]
+    #[value(name = "postgres-quota")]
+    PostgresQuota,
 }
 
 impl Peer {
     /// Each.
-    pub const ALL: [Self; 6] =
-        [Self::Sqlite, Self::Memory, Self::Redis, Self::Zones, Self::EtcdShared, Self::EtcdPerLock];
+    pub const ALL: [Self; 8] = [
+        Self::Sqlite,
+        Self::Memory,
+        Self::Redis,
+        Self::Zones,
+        Self::EtcdShared,
+        Self::EtcdPerLock,
+        Self::Quota,
+        Self::PostgresQuota,
+    ];
 
     /// For people.
     pub fn title(self) -> &'static str {
@@ -54,7 +77,22 @@ impl Peer {
             Self::Zones => "Sereno, etcd",
             Self::EtcdShared => "etcd lock, shared lease",
             Self::EtcdPerLock => "etcd lock, lease per lock",
+            Self::Quota => "Sereno quota, sqlite",
+            Self::PostgresQuota => "PostgreSQL, conditional update",
         }
+    }
+
+    /// The two calls of its cycle.
+    pub(super) fn operations(self) -> (Operation, Operation) {
+        match self.is_quota() {
+            true => (Operation::Reserve, Operation::Commit),
+            false => (Operation::Acquire, Operation::Release),
+        }
+    }
+
+    /// Whether it is about a quota, and not about locks.
+    pub(super) fn is_quota(self) -> bool {
+        matches!(self, Self::Quota | Self::PostgresQuota)
     }
 
     /// Whether it needs three members of etcd.
@@ -79,11 +117,12 @@ pub(super) async fn run(
     let first = (args.seed as usize).wrapping_add(round);
     let (on_etcd, alone): (Vec<Peer>, Vec<Peer>) =
         args.peers.iter().partition(|peer| peer.is_on_etcd());
-    for peer in rotated(alone, first) {
+    let (quotas, locks): (Vec<Peer>, Vec<Peer>) = alone.iter().partition(|peer| peer.is_quota());
+    for peer in rotated(locks, first).into_iter().chain(rotated(quotas, first)) {
         let folder = args.serve_args.folder()?;
-        let (child, target) = start(args, peer, folder.path()).await?;
-        measure(args, round, peer, &target, &[child.id()], samples)?;
-        child.stop()?;
+        let (server, target) = start(args, peer, folder.path()).await?;
+        measure(args, round, peer, &target, &server.ids(), samples)?;
+        server.stop()?;
     }
     if on_etcd.is_empty() {
         return Ok(());
@@ -133,16 +172,51 @@ fn measure(
     Ok(())
 }
 
-async fn start(args: &PeersArgs, peer: Peer, folder: &Path) -> Result<(Child, Target), Error> {
+/// What a peer runs on.
+enum Running {
+    Child(Child),
+    Postgres(Server),
+}
+
+impl Running {
+    fn ids(&self) -> Vec<u32> {
+        match self {
+            Self::Child(child) => vec![child.id()],
+            Self::Postgres(server) => server.process_id().into_iter().collect(),
+        }
+    }
+
+    fn stop(self) -> Result<(), Error> {
+        match self {
+            Self::Child(child) => child.stop(),
+            // It ends when dropped, at once.
+            Self::Postgres(_) => Ok(()),
+        }
+    }
+}
+
+async fn start(args: &PeersArgs, peer: Peer, folder: &Path) -> Result<(Running, Target), Error> {
+    if peer == Peer::PostgresQuota {
+        let server = start_postgres(folder)?;
+        let (url, ttl) = (server.url(), args.ttl.to_duration());
+        let connections = args.postgres_connections;
+        let target = PostgresTarget::prepare(&url, HOT_LIMIT, ttl, connections).await?;
+        return Ok((Running::Postgres(server), Target::Postgres(target)));
+    }
     if peer == Peer::Redis {
         let (child, address) = start_redis(&args.redis_server, folder).await?;
         let target = RedisTarget::prepare(address, args.ttl.0).await?;
-        return Ok((child, Target::Redis(target)));
+        return Ok((Running::Child(child), Target::Redis(target)));
     }
-    let engine = if peer == Peer::Sqlite { Engine::Sqlite } else { Engine::Memory };
+    let engine = if peer == Peer::Memory { Engine::Memory } else { Engine::Sqlite };
     let served = args.serve_args.serve(engine, folder, &[]).await?;
-    let target = SerenoTarget::new(served.address, wording(args.ttl));
-    Ok((served.child, Target::Sereno(target)))
+    let target = match peer {
+        Peer::Quota => {
+            Target::Quota(QuotaTarget::prepare(served.address, HOT_LIMIT, args.ttl).await?)
+        }
+        _ => Target::Sereno(SerenoTarget::new(served.address, wording(args.ttl))),
+    };
+    Ok((Running::Child(served.child), target))
 }
 
 fn wording(lease_ttl: Millis) -> Wording {

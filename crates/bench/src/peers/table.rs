@@ -24,18 +24,55 @@ pub struct Row {
     pub cycles_per_second: f64,
     /// Of each round, in order.
     pub rounds: Vec<f64>,
-    /// Acquire p99 of each round, in order.
+    /// P99 of acquire, or of reserve, of each round, in order.
     pub p99_rounds_us: Vec<u64>,
     /// Medians of each figure.
-    pub acquire: Percentiles,
-    /// Medians of each figure.
-    pub release: Percentiles,
+    #[serde(flatten)]
+    pub calls: Calls,
     /// Sent and not done, over all rounds. Not 0: look into it before using the rest.
     pub not_done: u64,
     /// CPU time of the server by call: median of the rounds.
     pub server_us_per_call: f64,
     /// CPU time of this program by call: median of the rounds.
     pub generator_us_per_call: f64,
+}
+
+/// The two calls of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Calls {
+    /// On a lock.
+    Lock {
+        /// The first one.
+        acquire: Percentiles,
+        /// The second one.
+        release: Percentiles,
+    },
+    /// At a node of a quota.
+    Quota {
+        /// The first one.
+        reserve: Percentiles,
+        /// The second one.
+        commit: Percentiles,
+    },
+}
+
+impl Calls {
+    /// In their order.
+    pub(super) fn of(peer: Peer, [first, second]: [Percentiles; 2]) -> Self {
+        match peer.is_quota() {
+            true => Self::Quota { reserve: first, commit: second },
+            false => Self::Lock { acquire: first, release: second },
+        }
+    }
+
+    /// In their order.
+    pub fn both(self) -> [Percentiles; 2] {
+        match self {
+            Self::Lock { acquire, release } => [acquire, release],
+            Self::Quota { reserve, commit } => [reserve, commit],
+        }
+    }
 }
 
 /// The result of `peers`.
@@ -101,6 +138,7 @@ impl Row {
         let rounds: Vec<f64> =
             samples.iter().map(|sample| sample.measured.cycles_per_second().round()).collect();
         let per_call = |cpu: CpuPerCall| cpu.user_us + cpu.system_us;
+        let (first, second) = peer.operations();
         Self {
             peer,
             clients,
@@ -108,12 +146,9 @@ impl Row {
             rounds,
             p99_rounds_us: samples
                 .iter()
-                .map(|sample| {
-                    sample.measured.board.of(Operation::Acquire).latency.percentiles().p99_us
-                })
+                .map(|sample| sample.measured.board.of(first).latency.percentiles().p99_us)
                 .collect(),
-            acquire: percentiles(samples, Operation::Acquire),
-            release: percentiles(samples, Operation::Release),
+            calls: Calls::of(peer, [percentiles(samples, first), percentiles(samples, second)]),
             not_done: samples
                 .iter()
                 .flat_map(|sample| sample.measured.board.occurred())
@@ -148,20 +183,9 @@ fn percentiles(samples: &[&Sample], operation: Operation) -> Percentiles {
 impl fmt::Display for PeersReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}Medians of {} rounds. Latencies in ms.\n", self.machine, self.rounds)?;
-        writeln!(
-            f,
-            "| clients | | cycles/s | acquire p50 | p99 | release p50 | p99 | server µs/call | generator µs/call |"
-        )?;
-        writeln!(f, "|--:|---|--:|--:|--:|--:|--:|--:|--:|")?;
-        for row in &self.rows {
-            let Row { clients, cycles_per_second, server_us_per_call, .. } = row;
-            write!(f, "| {clients} | {} | {cycles_per_second:.0} ", row.peer.title())?;
-            let (acquire, release) = (row.acquire, row.release);
-            for micros in [acquire.p50_us, acquire.p99_us, release.p50_us, release.p99_us] {
-                write!(f, "| {:.2} ", micros as f64 / 1e3)?;
-            }
-            writeln!(f, "| {server_us_per_call:.1} | {:.1} |", row.generator_us_per_call)?;
-        }
+        let of = |is_quota| self.rows.iter().filter(move |row| row.peer.is_quota() == is_quota);
+        write_rows(f, of(false), ["acquire", "release"])?;
+        write_rows(f, of(true), ["reserve", "commit"])?;
         write_ratios(f, &self.ratios)?;
         write_waits(f, &self.waits)?;
         write_wait_ratios(f, &self.wait_ratios)?;
@@ -174,20 +198,45 @@ impl fmt::Display for PeersReport {
     }
 }
 
+fn write_rows<'a>(
+    f: &mut fmt::Formatter<'_>,
+    rows: impl Iterator<Item = &'a Row>,
+    [first, second]: [&str; 2],
+) -> fmt::Result {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "| clients | | cycles/s | {first} p50 | p99 | {second} p50 | p99 | server µs/call | generator µs/call |\n\
+         |--:|---|--:|--:|--:|--:|--:|--:|--:|"
+    )?;
+    for row in rows {
+        let Row { clients, cycles_per_second, server_us_per_call, .. } = row;
+        write!(f, "| {clients} | {} | {cycles_per_second:.0} ", row.peer.title())?;
+        for micros in row.calls.both().into_iter().flat_map(|call| [call.p50_us, call.p99_us]) {
+            write!(f, "| {:.2} ", micros as f64 / 1e3)?;
+        }
+        writeln!(f, "| {server_us_per_call:.1} | {:.1} |", row.generator_us_per_call)?;
+    }
+    writeln!(f)
+}
+
 fn write_ratios(f: &mut fmt::Formatter<'_>, ratios: &[Ratio]) -> fmt::Result {
     if ratios.is_empty() {
         return Ok(());
     }
     writeln!(
         f,
-        "\nRatios of the figures of one round; the median of these is held against the bounds.\n\n\
-         | clients | | cycles/s, median | each round | acquire p99, median | each round |\n\
+        "Ratios of the figures of one round; the median of these is held against the bounds.\n\n\
+         | clients | | cycles/s, median | each round | p99 of acquire or reserve, median | each round |\n\
          |--:|---|--:|---|--:|---|"
     )?;
-    for Ratio { above, below, clients, cycles, acquire_p99 } in ratios {
+    for Ratio { above, below, clients, cycles, p99 } in ratios {
         write!(f, "| {clients} | {} / {} ", above.title(), below.title())?;
         write_paired(f, cycles)?;
-        write_paired(f, acquire_p99)?;
+        write_paired(f, p99)?;
         writeln!(f, "|")?;
     }
     Ok(())
@@ -250,7 +299,8 @@ mod tests {
 
     fn sample(peer: Peer, clients: usize, cycles: u64) -> Sample {
         let mut board = Board::default();
-        for operation in [Operation::Acquire, Operation::Release] {
+        let (first, second) = peer.operations();
+        for operation in [first, second] {
             let figures = board.of_mut(operation);
             figures.offered = 1;
             figures.count(Verdict::Done, Duration::from_micros(cycles));
@@ -274,6 +324,8 @@ mod tests {
             samples.push(sample(Peer::Sqlite, 64, sqlite));
             samples.push(sample(Peer::Memory, 64, memory));
             samples.push(sample(Peer::Redis, 64, redis));
+            samples.push(sample(Peer::Quota, 64, 8 * sqlite));
+            samples.push(sample(Peer::PostgresQuota, 64, sqlite));
         }
         let wait = |peer, p50_us| {
             let latency = Percentiles { p50_us, p99_us: p50_us, ..Percentiles::default() };
@@ -282,7 +334,7 @@ mod tests {
         let waits = vec![wait(Peer::Zones, 3_000), wait(Peer::EtcdShared, 2_000)];
         let report = report(&samples, waits);
         assert!((report.rows[0].cycles_per_second - 100.0).abs() < 1e-9);
-        assert_eq!(report.rows[0].acquire.p50_us, 100);
+        assert_eq!(report.rows[0].calls.both()[0].p50_us, 100);
         assert_eq!(report.rows[0].p99_rounds_us, [100, 1, 120]);
         assert_eq!(report.bounds.len(), 2);
         assert!(!report.is_met(), "0.333, 0.003 and 0.013 times Redis");
@@ -290,9 +342,16 @@ mod tests {
         for row in [
             "| 64 | Sereno, sqlite / Redis, appendfsync always | 0.013 | 0.333, 0.003, 0.013 ",
             "| 64 | Sereno, sqlite / Sereno, memory log | 0.667 | 0.667, 0.007, 1.2 |",
+            "| 64 | Sereno quota, sqlite | 800 | 0.80 | 0.80 | 0.80 |",
+            "| clients | | cycles/s | reserve p50 | p99 | commit p50 |",
+            "| 64 | Sereno quota, sqlite / PostgreSQL, conditional update | 8 | 8, 8, 8 |",
             "| released, 7 waiting | Sereno, etcd / etcd lock, shared lease | 1.5 | 1.5 |",
         ] {
             assert!(text.contains(row), "{row} in {text}");
         }
+        let json = serde_json::to_value(&report).unwrap();
+        let row = json["rows"].as_array().unwrap().iter().find(|row| row["peer"] == "sereno-quota");
+        assert_eq!(row.unwrap()["reserve"]["p50Us"], 800, "{json}");
+        assert!(row.unwrap()["acquire"].is_null(), "{json}");
     }
 }

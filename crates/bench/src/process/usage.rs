@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use serde::Serialize;
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// CPU time a process has used, all threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Cpu {
     pub fn of(process: u32) -> Result<Self, Error> {
         let path = PathBuf::from(format!("/proc/{process}/stat"));
         let text = std::fs::read_to_string(&path).map_err(Error::path("read", &path))?;
-        Ok(parse_stat(&text).unwrap_or_default())
+        Ok(parse_stat(&text).unwrap_or_default().own)
     }
 
     /// Of several processes together.
@@ -29,10 +29,28 @@ impl Cpu {
     /// # Errors
     /// One is not there.
     pub fn of_all(processes: &[u32]) -> Result<Self, Error> {
-        processes.iter().try_fold(Self::default(), |sum, process| {
-            let cpu = Self::of(*process)?;
-            Ok(Self { user: sum.user + cpu.user, system: sum.system + cpu.system })
-        })
+        processes.iter().try_fold(Self::default(), |sum, process| Ok(sum.plus(Self::of(*process)?)))
+    }
+
+    /// Of several processes and of all that they have started, those that have ended included: a PostgreSQL has a process for
+    /// each connection.
+    ///
+    /// # Errors
+    /// One of the several is not there.
+    pub fn of_families(processes: &[u32]) -> Result<Self, Error> {
+        let stats = all_stats();
+        let mut sum = Self::default();
+        for process in processes {
+            let Some(stat) = stats.get(process) else { return Self::of(*process) };
+            sum = sum.plus(stat.own).plus(stat.ended_children);
+            let children = stats.values().filter(|it| it.parent == *process);
+            sum = children.fold(sum, |sum, it| sum.plus(it.own).plus(it.ended_children));
+        }
+        Ok(sum)
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { user: self.user + other.user, system: self.system + other.system }
     }
 
     /// Of this process.
@@ -57,15 +75,39 @@ impl Cpu {
     }
 }
 
-/// Fields 14 and 15; the second one, the program's name in parentheses, may contain blanks.
-fn parse_stat(text: &str) -> Option<Cpu> {
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+/// What `/proc/…/stat` says of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stat {
+    parent: u32,
+    own: Cpu,
+    /// Of those that it has waited for.
+    ended_children: Cpu,
+}
+
+/// Field 4 and fields 14 to 17; the second one, the program's name in parentheses, may contain blanks.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(1);
+    let parent = fields.next()?.parse().ok()?;
+    let mut fields = fields.skip(9);
     let ticks = rustix::param::clock_ticks_per_second();
     let mut next = || {
         let count: u64 = fields.next()?.parse().ok()?;
         Some(Duration::from_micros(count * 1_000_000 / ticks.max(1)))
     };
-    Some(Cpu { user: next()?, system: next()? })
+    let mut pair = || Some(Cpu { user: next()?, system: next()? });
+    Some(Stat { parent, own: pair()?, ended_children: pair()? })
+}
+
+/// Of all processes that there are now.
+fn all_stats() -> BTreeMap<u32, Stat> {
+    let folders = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = folders.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let stat = |process: u32| {
+        // It may have ended meanwhile.
+        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        Some((process, parse_stat(&text)?))
+    };
+    processes.filter_map(stat).collect()
 }
 
 /// How long threads ran, and how long they could have but had no core: the part that belongs to the neighbours.
@@ -145,11 +187,30 @@ mod tests {
 
     #[test]
     fn a_name_with_blanks_and_parentheses() {
-        let text = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
-        let cpu = parse_stat(text).unwrap();
+        let text = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 10 2 20";
+        let Stat { parent, own: cpu, ended_children } = parse_stat(text).unwrap();
+        assert_eq!((parent, ended_children.user), (1, cpu.user / 25));
         assert_eq!(cpu.user, cpu.system * 5);
         let later = Cpu { user: cpu.user * 2, system: cpu.system };
         assert_eq!(later.since(cpu), Cpu { user: cpu.user, system: Duration::ZERO });
+    }
+
+    #[test]
+    fn a_family_is_what_a_process_has_started() {
+        let mut shell = std::process::Command::new("sh");
+        // Its child works and ends; then it waits for us.
+        shell.args([
+            "-c",
+            "i=0; (while [ $i -lt 200000 ]; do i=$((i + 1)); done); echo done; read line",
+        ]);
+        shell.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let mut said = [0];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let (alone, family) = (Cpu::of(shell.id()), Cpu::of_families(&[shell.id()]));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        assert!(family.unwrap().total() > alone.unwrap().total(), "the child's time is its own");
     }
 
     #[test]

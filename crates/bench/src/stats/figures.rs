@@ -21,11 +21,15 @@ pub enum Operation {
     Release,
     /// Abandon of a wait that was given up.
     Abandon,
+    /// Reserve at a node of a quota.
+    Reserve,
+    /// Commit of what was reserved.
+    Commit,
 }
 
 impl Operation {
     /// Each, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Acquire,
         Self::AcquireWaiting,
         Self::HandOver,
@@ -33,6 +37,8 @@ impl Operation {
         Self::RenewMany,
         Self::Release,
         Self::Abandon,
+        Self::Reserve,
+        Self::Commit,
     ];
 
     /// As reports spell it.
@@ -45,6 +51,8 @@ impl Operation {
             Self::RenewMany => "renewMany",
             Self::Release => "release",
             Self::Abandon => "abandon",
+            Self::Reserve => "reserve",
+            Self::Commit => "commit",
         }
     }
 }

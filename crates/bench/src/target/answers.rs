@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use sereno_api::{ErrorCode, Outcome};
 
-/// 32 hexadecimal digits: a lease id, a request id, or the value of a Redis key.
+/// 32 hexadecimal digits: the id of a lease, a reservation or a request, or the value of a Redis key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseId([u8; 32]);
 
@@ -54,6 +54,31 @@ struct GrantedBody<'a> {
 pub(super) fn granted(body: &[u8]) -> Result<LeaseId, String> {
     let body: GrantedBody<'_> = parse(body)?;
     LeaseId::parse(body.lease_id).ok_or_else(|| format!("no lease id: {:?}", body.lease_id))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReservedBody<'a> {
+    reservation_id: &'a str,
+}
+
+/// The reservation of a 200 to reserve.
+pub(super) fn reserved(body: &[u8]) -> Result<LeaseId, String> {
+    let body: ReservedBody<'_> = parse(body)?;
+    let wrong = || format!("no reservation id: {:?}", body.reservation_id);
+    LeaseId::parse(body.reservation_id).ok_or_else(wrong)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CommittedBody {
+    #[serde(rename = "commitId")]
+    _commit_id: u64,
+}
+
+/// Whether a 200 to commit names a commit.
+pub(super) fn committed(body: &[u8]) -> Result<(), String> {
+    parse::<CommittedBody>(body).map(drop)
 }
 
 #[derive(Deserialize)]
@@ -115,7 +140,8 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
 mod tests {
     use super::*;
     use sereno_api::{
-        Fencing, Granted, GrantedState, Problem, Reason, Released, RenewResult, RenewedMany,
+        Committed, Fencing, Granted, GrantedState, Problem, Reason, Released, RenewResult,
+        RenewedMany, ReservationState, Reserved,
     };
 
     fn json(value: &impl serde::Serialize) -> Vec<u8> {
@@ -175,6 +201,41 @@ mod tests {
         let results = vec![result(true, None), result(false, Some(ErrorCode::LeaseEnded))];
         let body = json(&RenewedMany { results, revision: 1, cluster_time_ms: 2 });
         assert_eq!(renewals(&body), Ok(vec![None, Some("LEASE_ENDED")]));
+    }
+
+    #[test]
+    fn reservations_and_commits_as_the_service_writes_them() {
+        let id = LeaseId::from_bits(7);
+        let reserved_body = json(&Reserved {
+            state: ReservationState::Reserved,
+            reservation_id: id.as_str().into(),
+            fence_key: format!("default/quota/{}", id.as_str()),
+            fence: 9,
+            items: Vec::new(),
+            clipped: false,
+            expires_at: "2026-11-30T22:00:30Z".into(),
+            expires_in_ms: 30_000,
+            final_deadline_in_ms: 60_000,
+            replayed: false,
+            original_revision: None,
+            revision: 1,
+            cluster_time_ms: 2,
+        });
+        assert_eq!(reserved(&reserved_body), Ok(id));
+        let committed_body = json(&Committed {
+            commit_id: 3,
+            reservation_id: id.as_str().into(),
+            taken: Vec::new(),
+            returned: Vec::new(),
+            left: Vec::new(),
+            readmits: None,
+            replayed: false,
+            original_revision: None,
+            revision: 1,
+            cluster_time_ms: 2,
+        });
+        assert_eq!(committed(&committed_body), Ok(()));
+        assert!(committed(&reserved_body).unwrap_err().contains("commitId"));
     }
 
     #[test]

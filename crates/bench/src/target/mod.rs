@@ -1,16 +1,21 @@
-//! What is measured: Sereno over HTTP, Redis over RESP, etcd's locks over gRPC. One client is one connection with one call in flight.
+//! What is measured: Sereno over HTTP, Redis over RESP, etcd's locks over gRPC; quotas on Sereno and in PostgreSQL. One client
+//! has one call in flight, on a connection of its own (of PostgreSQL: on one of a few that all share).
 
 mod answers;
 mod etcd;
+mod postgres;
+mod quota;
 mod redis;
 mod sereno;
 
 pub use answers::{Acquired, LeaseId, Renewals};
 pub use etcd::{Etcd, EtcdTarget, Leases};
+pub use postgres::{Postgres, PostgresTarget};
+pub use quota::{Quota, QuotaTarget};
 pub use redis::{Redis, RedisTarget};
 pub use sereno::{Ask, Sereno, SerenoTarget, Wording, ask_json, is_ready};
 
-use crate::wire::Fault;
+use crate::{stats::Operation, wire::Fault};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where clients connect to. Cheap to clone.
@@ -22,9 +27,13 @@ pub enum Target {
     Redis(RedisTarget),
     /// A member of etcd.
     Etcd(EtcdTarget),
+    /// A quota behind Sereno's HTTP door.
+    Quota(QuotaTarget),
+    /// A quota in a PostgreSQL.
+    Postgres(PostgresTarget),
 }
 
-/// One client that takes and gives back locks.
+/// One client that takes and gives back locks, or reserves and commits.
 #[derive(Debug)]
 pub enum Client {
     /// On Sereno.
@@ -33,6 +42,10 @@ pub enum Client {
     Redis(Box<Redis>),
     /// On etcd.
     Etcd(Box<Etcd>),
+    /// A quota on Sereno.
+    Quota(Box<Quota>),
+    /// A quota in PostgreSQL.
+    Postgres(Box<Postgres>),
 }
 
 impl Target {
@@ -45,12 +58,33 @@ impl Target {
             Self::Sereno(target) => Client::Sereno(Box::new(Sereno::connect(target).await?)),
             Self::Redis(target) => Client::Redis(Box::new(Redis::connect(target).await?)),
             Self::Etcd(target) => Client::Etcd(Box::new(Etcd::connect(target).await?)),
+            Self::Quota(target) => Client::Quota(Box::new(Quota::connect(target).await?)),
+            Self::Postgres(target) => Client::Postgres(Box::new(Postgres::connect(target).await?)),
         })
+    }
+
+    /// For one thread of the generator. Clients that share connections share those of their thread.
+    #[must_use]
+    pub fn for_a_thread(&self) -> Self {
+        match self {
+            Self::Postgres(target) => Self::Postgres(target.with_own_connections()),
+            other => other.clone(),
+        }
+    }
+
+    /// The two calls of a cycle: what [`Client::acquire`] and [`Client::release`] are here.
+    pub fn operations(&self) -> (Operation, Operation) {
+        match self {
+            Self::Sereno(_) | Self::Redis(_) | Self::Etcd(_) => {
+                (Operation::Acquire, Operation::Release)
+            }
+            Self::Quota(_) | Self::Postgres(_) => (Operation::Reserve, Operation::Commit),
+        }
     }
 }
 
 impl Client {
-    /// Takes a lock.
+    /// Takes a lock; of a quota: reserves one, for an owner of the resource's name.
     ///
     /// # Errors
     /// See [`Fault`].
@@ -59,10 +93,12 @@ impl Client {
             Self::Sereno(client) => client.acquire(ask).await,
             Self::Redis(client) => client.acquire(ask).await,
             Self::Etcd(client) => client.acquire(ask).await,
+            Self::Quota(client) => client.reserve(ask).await,
+            Self::Postgres(client) => client.reserve(ask).await,
         }
     }
 
-    /// Gives it back; false: it was not held any more.
+    /// Gives it back; of a quota: commits it.
     ///
     /// # Errors
     /// See [`Fault`].
@@ -71,14 +107,16 @@ impl Client {
             Self::Sereno(client) => client.release(resource, lease).await,
             Self::Redis(client) => client.release(resource, lease).await,
             Self::Etcd(client) => client.release().await,
+            Self::Quota(client) => client.commit(lease).await,
+            Self::Postgres(client) => client.commit(lease).await,
         }
     }
 }
 
-/// The answer to a release.
+/// The answer to a release, or to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// This call ended the lease.
+    /// This call ended the lease, or the reservation is committed.
     Done,
     /// It did not; the code, or how the lease had ended.
     Refused(&'static str),

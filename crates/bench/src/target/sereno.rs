@@ -277,12 +277,14 @@ pub async fn is_ready(address: SocketAddr) -> bool {
     link.exchange::<Http>().await.is_ok_and(|answer| answer.status == 200)
 }
 
-fn set(field: &mut String, value: &str) {
+/// Writes a field anew.
+pub(super) fn set(field: &mut String, value: &str) {
     field.clear();
     field.push_str(value);
 }
 
-fn write(
+/// Writes a whole request.
+pub(super) fn write(
     output: &mut Vec<u8>,
     body: &mut Vec<u8>,
     head: &Head,
@@ -296,6 +298,6 @@ fn write(
 }
 
 /// A problem document's code; `None`: an unknown outcome.
-fn refusal(status: u16, body: &[u8]) -> Result<Option<&'static str>, Fault> {
+pub(super) fn refusal(status: u16, body: &[u8]) -> Result<Option<&'static str>, Fault> {
     answers::refusal(body).map_err(|why| Fault::Silent(format!("status {status}: {why}")))
 }

@@ -1,10 +1,11 @@
 //! The checkers: what clients saw against what was promised. By revision (`revisions`), without revisions
-//! (`linear`, `leased`), and directly (`intervals`, `requests`, `slots`, `resource`).
+//! (`linear`, `leased`), and directly (`intervals`, `requests`, `slots`, `resource`); of quotas both (`quota`).
 
 mod intervals;
 mod leased;
 mod linear;
 mod project;
+mod quota;
 mod requests;
 mod resource;
 mod revisions;
@@ -12,10 +13,11 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+pub use quota::Balanced;
 pub use resource::Losses;
 
 use crate::{
-    history::{Family, Heard, History},
+    history::{Family, Heard, Held, History},
     resource::Visit,
     truth::Truth,
 };
@@ -57,6 +59,10 @@ pub struct Checked {
     pub ordered: BTreeMap<Family, usize>,
     /// Moments at which a guard of the SDK said that it held.
     pub guards: usize,
+    /// Moments at which so much of a quota was surely used, and answers that show what is.
+    pub moments: usize,
+    /// Nodes of quotas whose books were compared when all was over.
+    pub balanced: Balanced,
     /// What the protected resource lost.
     pub losses: Losses,
 }
@@ -67,12 +73,10 @@ pub fn all(history: &History, truth: &Truth, visits: &[Visit]) -> Checked {
     violations.extend(intervals::check(history));
     violations.extend(requests::check(&history.calls, truth));
     violations.extend(slots::check(&history.calls));
-    violations.extend(history.guards.iter().filter_map(|held| {
-        let granted = truth.granted_with(held.token);
-        let message = || format!("a guard holds {held:?}, and the log has {granted:?}");
-        (granted != Some(&held.place)).then(|| Violation::new("S5", message()))
-    }));
-    let mut ordered = BTreeMap::new();
+    violations.extend(guards(&history.guards, truth));
+    let quotas = quota::check(&history.calls);
+    violations.extend(quotas.violations);
+    let mut ordered = BTreeMap::from([(Family::Quota, quotas.ordered)]);
     for ((family, name), mut projection) in project::by_place(&history.calls) {
         let operations = projection.operations();
         *ordered.entry(family).or_default() += operations.len();
@@ -92,15 +96,27 @@ pub fn all(history: &History, truth: &Truth, visits: &[Visit]) -> Checked {
         compared,
         ordered,
         guards: history.guards.len(),
+        moments: quotas.moments,
+        balanced: quotas.balanced,
         losses,
     }
+}
+
+/// A guard of the SDK holds by a token that the log has granted there.
+fn guards(held: &[Held], truth: &Truth) -> Vec<Violation> {
+    let wrong = held.iter().filter_map(|held| {
+        let granted = truth.granted_with(held.token);
+        let message = || format!("a guard holds {held:?}, and the log has {granted:?}");
+        (granted != Some(&held.place)).then(|| Violation::new("S5", message()))
+    });
+    wrong.collect()
 }
 
 /// How many answers of each kind there were: for the report.
 pub fn answers(history: &History) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for call in &history.calls {
-        let kind = match &call.heard {
+        let kind: String = match &call.heard {
             Heard::Problem(problem) => problem.code.to_string(),
             Heard::Nothing { sent: true } => "no answer".into(),
             Heard::Nothing { sent: false } => "not reached".into(),
@@ -117,6 +133,7 @@ pub fn answers(history: &History) -> BTreeMap<String, usize> {
             Heard::Released(_) | Heard::HoldReleased(_) => "released".into(),
             Heard::Abandoned(_) => "abandoned".into(),
             Heard::Forced(_) => "forced".into(),
+            Heard::Quota(heard) => heard.word().into(),
             Heard::Read(_) | Heard::Leader(_) | Heard::Shelf(_) | Heard::Ledger(_) => "read".into(),
         };
         *counts.entry(kind).or_default() += 1;

@@ -4,13 +4,13 @@
 use super::Violation;
 use crate::{
     clock::Micros,
-    history::{Call, Family, Heard, Op},
+    history::{Call, Family, Heard, Op, QuotaOp},
     truth::Truth,
 };
 use sereno_api::{AbandonedWas, ErrorCode};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A request that asks for a lease.
+/// A request that asks for a lease or a reservation.
 type Asked<'a> = (Family, &'a str);
 
 /// When a request was told that it is over, and with what.
@@ -48,18 +48,27 @@ pub(super) fn check(calls: &[Call], truth: &Truth) -> Vec<Violation> {
     violations
 }
 
-/// Clients send only what the interface allows: nobody may be told otherwise. Whether an heir still waits they cannot know.
+/// Clients send only what the interface allows: nobody may be told otherwise. Whether an heir still waits they cannot know,
+/// nor whether a reservation that they look at has ended, or whether a node's tree is there already.
 fn blamed(call: &Call) -> Option<Violation> {
     let Heard::Problem(problem) = &call.heard else { return None };
     let is_blame = (400..500).contains(&problem.status) && ![409, 429].contains(&problem.status);
-    let heir_is_gone = matches!(call.op, Op::Handoff { .. }) && problem.code == ErrorCode::NotFound;
-    (is_blame && !heir_is_gone).then(|| {
+    let may_be_gone = match &call.op {
+        Op::Handoff { .. } => true,
+        Op::Quota(op) => matches!(
+            op,
+            QuotaOp::Node { .. } | QuotaOp::Reservation { .. } | QuotaOp::Release { .. }
+        ),
+        _ => false,
+    };
+    let is_gone = may_be_gone && problem.code == ErrorCode::NotFound;
+    (is_blame && !is_gone).then(|| {
         Violation::new("a lawful call is none of its caller's mistakes", format!("{call:?}"))
     })
 }
 
-/// Refusals of a request for a lease that are for good.
-const DEAD: [ErrorCode; 8] = [
+/// Refusals of such a request that are for good.
+const DEAD: [ErrorCode; 9] = [
     ErrorCode::WaitTimeout,
     ErrorCode::Abandoned,
     ErrorCode::Locked,
@@ -68,6 +77,7 @@ const DEAD: [ErrorCode; 8] = [
     ErrorCode::RunFinished,
     ErrorCode::RunPaused,
     ErrorCode::RetriesExhausted,
+    ErrorCode::QuotaExhausted,
 ];
 
 /// The request that this answer ends, if it ends one that holds nothing.

@@ -102,10 +102,11 @@ impl Caller {
         while begun.elapsed() < patience {
             let heard = tokio::time::timeout(patience, self.call(op)).await;
             match heard {
-                Ok(Heard::Waiting(_) | Heard::Campaigning(_)) if self.chance(30) => {
-                    self.move_on().await;
+                Ok(heard) if heard.is_wait() => {
+                    if self.chance(30) {
+                        self.move_on().await;
+                    }
                 }
-                Ok(Heard::Waiting(_) | Heard::Campaigning(_)) => {}
                 Ok(heard) if is_undecided(&heard) => self.move_on().await,
                 Ok(Heard::Problem(_)) => return Asked::Refused,
                 Ok(heard) => return Asked::Granted(Box::new(heard)),

@@ -26,7 +26,7 @@ pub(super) enum Work {
 
 impl Work {
     /// What guards it.
-    fn guarded_by(self) -> (Family, &'static str) {
+    pub(super) fn guarded_by(self) -> (Family, &'static str) {
         match self {
             Self::Plain => (Family::Lock, "guarded/plain"),
             Self::Fenced => (Family::Lock, "guarded/fenced"),

@@ -6,6 +6,8 @@ pub mod door;
 pub(crate) mod elections;
 mod guarded;
 mod locks;
+mod quota_words;
+pub(crate) mod quotas;
 pub(crate) mod replicas;
 pub(crate) mod shop;
 mod words;
@@ -28,6 +30,7 @@ const LOCK_WORKERS: usize = 4;
 const ELECTION_WORKERS: usize = 2;
 const SHOP_WORKERS: usize = 2;
 const JOB_WORKERS: usize = 2;
+const QUOTA_WORKERS: usize = 3;
 
 /// Its command line.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,6 +50,12 @@ pub struct ClientArgs {
     /// Where it records.
     #[arg(long)]
     pub history: PathBuf,
+}
+
+/// One of the locks that the SDK's guards hold.
+pub(crate) fn guarded_lock(index: usize) -> &'static str {
+    let (_, name) = [Work::Fenced, Work::Plain, Work::Room][index % 3].guarded_by();
+    name
 }
 
 /// The run is over.
@@ -96,6 +105,9 @@ pub async fn run(args: ClientArgs) -> Result<(), String> {
     for index in 0..JOB_WORKERS {
         let replica = replicas::Worker { caller: caller("j", index), resource: args.resource };
         workers.spawn(replica.run());
+    }
+    for index in 0..QUOTA_WORKERS {
+        workers.spawn(quotas::Worker::new(caller("q", index)).run());
     }
     let sereno = sereno_client::Client::builder()
         .servers(args.servers.join(","))

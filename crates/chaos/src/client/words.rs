@@ -1,6 +1,6 @@
 //! What each operation is called over HTTP.
 
-use super::door::NAMESPACE;
+use super::{door::NAMESPACE, quota_words};
 use crate::history::{Family, HoldOf, LeaseOf, Op};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,6 +16,9 @@ pub(super) fn of(op: &Op) -> (Method, String, Option<Value>) {
     if let Op::Get { family, resource } = op {
         let path = format!("/v1/{}/{resource}?namespace={NAMESPACE}", folder(*family));
         return (Method::GET, path, None);
+    }
+    if let Op::Quota(op) = op {
+        return quota_words::of(op);
     }
     let (family, what, mut body) = match op {
         Op::Get { .. } => unreachable!("it has no body"),
@@ -34,6 +37,7 @@ fn folder(family: Family) -> &'static str {
         Family::Election => "elections",
         Family::Hold => "holds",
         Family::Job => "jobs",
+        Family::Quota => "quotas",
     }
 }
 
@@ -43,10 +47,11 @@ fn field(family: Family) -> &'static str {
         Family::Lock | Family::Hold => "resource",
         Family::Election => "election",
         Family::Job => "job",
+        Family::Quota => "quota",
     }
 }
 
-fn ms(ms: u64) -> String {
+pub(super) fn ms(ms: u64) -> String {
     format!("{ms}ms")
 }
 
@@ -84,7 +89,7 @@ fn lease(op: &Op) -> (Family, &'static str, Value) {
             let name = match family {
                 Family::Lock | Family::Job => "fencingToken",
                 Family::Election => "term",
-                Family::Hold => "fence",
+                Family::Hold | Family::Quota => "fence",
             };
             let body = json!({
                 field(*family): resource, name: token, "requestId": request, "reason": "chaos",

@@ -15,25 +15,27 @@ pub enum Family {
     Hold,
     /// Scheduled jobs.
     Job,
+    /// Quotas: a reservation is no lease of a name, and has checkers of its own.
+    Quota,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Lock, Self::Election, Self::Hold, Self::Job];
+    pub const ALL: [Self; 5] = [Self::Lock, Self::Election, Self::Hold, Self::Job, Self::Quota];
 
     /// As it stands in a fence key.
     pub fn as_str(self) -> &'static str {
         command::Family::from(self).as_str()
     }
 
-    /// `None`: what operators do, which is about no leased name.
+    /// `None`: what operators do, and quotas, which are about no leased name.
     pub fn leased(family: command::Family) -> Option<Self> {
         match family {
             command::Family::Lock => Some(Self::Lock),
             command::Family::Election => Some(Self::Election),
             command::Family::Hold => Some(Self::Hold),
             command::Family::Job => Some(Self::Job),
-            command::Family::Admin => None,
+            command::Family::Admin | command::Family::Quota => None,
         }
     }
 
@@ -50,6 +52,7 @@ impl From<Family> for command::Family {
             Family::Election => Self::Election,
             Family::Hold => Self::Hold,
             Family::Job => Self::Job,
+            Family::Quota => Self::Quota,
         }
     }
 }

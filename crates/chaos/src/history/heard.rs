@@ -1,6 +1,6 @@
 //! An answer as a type.
 
-use super::{Answer, Family, Op};
+use super::{Answer, Family, Op, QuotaHeard};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sereno_api::{
@@ -57,6 +57,8 @@ pub enum Heard {
     Shelf(Hold),
     /// To a read of a job.
     Ledger(Box<Job>),
+    /// To whatever is about quotas.
+    Quota(QuotaHeard),
     /// An error.
     Problem(Box<Problem>),
     /// Nothing that tells anything.
@@ -102,6 +104,8 @@ impl Heard {
             Op::Get { family: Family::Election, .. } => typed(body).map(Self::Leader),
             Op::Get { family: Family::Hold, .. } => typed(body).map(Self::Shelf),
             Op::Get { family: Family::Job, .. } => typed(body).map(Box::new).map(Self::Ledger),
+            Op::Get { family: Family::Quota, .. } => Err("a quota is read by its own".into()),
+            Op::Quota(op) => QuotaHeard::of(op, status, body).map(Self::Quota),
         }
     }
 
@@ -130,6 +134,7 @@ impl Heard {
             Self::Leader(it) => (it.revision, it.cluster_time_ms),
             Self::Shelf(it) => (it.revision, it.cluster_time_ms),
             Self::Ledger(it) => (it.revision, it.cluster_time_ms),
+            Self::Quota(it) => it.decided(),
             Self::Problem(it) => (it.revision?, it.cluster_time_ms?),
             Self::Nothing { .. } => return None,
         };
@@ -150,22 +155,27 @@ impl Heard {
             Self::Claimed(it) => it.replayed,
             Self::Finished(it) => it.replayed,
             Self::Forced(it) => it.replayed,
+            Self::Quota(it) => it.replays().0,
             Self::Problem(it) => it.replayed == Some(true),
             _ => false,
         }
     }
 
-    /// It says what is there, and changes nothing: answers of the same moment may share a revision.
-    pub fn is_look(&self) -> bool {
+    /// To somebody who asks: in the queue.
+    pub fn is_wait(&self) -> bool {
         matches!(
             self,
-            Self::Read(_)
-                | Self::Leader(_)
-                | Self::Shelf(_)
-                | Self::Ledger(_)
-                | Self::Waiting(_)
-                | Self::Campaigning(_)
+            Self::Waiting(_) | Self::Campaigning(_) | Self::Quota(QuotaHeard::Waiting(_))
         )
+    }
+
+    /// It says what is there, and changes nothing: answers of the same moment may share a revision.
+    pub fn is_look(&self) -> bool {
+        match self {
+            Self::Read(_) | Self::Leader(_) | Self::Shelf(_) | Self::Ledger(_) => true,
+            Self::Quota(heard) => heard.is_look(),
+            other => other.is_wait(),
+        }
     }
 
     /// Tokens granted: each with the name that it is for. Empty: nothing was granted.
@@ -176,6 +186,7 @@ impl Heard {
             Self::Held(it) => vec![(&it.resource, it.fence)],
             Self::HeldAll(it) => it.holds.iter().map(|it| (&*it.resource, it.fence)).collect(),
             Self::Claimed(it) => vec![(&it.job, it.fencing_token)],
+            Self::Quota(QuotaHeard::Reserved(it)) => vec![(&it.reservation_id, it.fence)],
             _ => Vec::new(),
         }
     }
@@ -190,6 +201,7 @@ impl Heard {
             Self::HoldExtended(it) => Some(it.expires_in_ms),
             Self::Claimed(it) => Some(it.expires_in_ms),
             Self::Renewed(it) => Some(it.expires_in_ms),
+            Self::Quota(QuotaHeard::Reserved(it)) => Some(it.expires_in_ms),
             _ => None,
         }
     }
@@ -260,6 +272,6 @@ impl Heard {
     }
 }
 
-fn typed<T: DeserializeOwned>(body: &Value) -> Result<T, String> {
+pub(super) fn typed<T: DeserializeOwned>(body: &Value) -> Result<T, String> {
     T::deserialize(body).map_err(|error| format!("{error}: {body}"))
 }

@@ -3,11 +3,13 @@
 
 mod family;
 mod heard;
+mod quota;
 mod read;
 mod write;
 
 pub use family::Family;
 pub use heard::Heard;
+pub use quota::{NodeRules, QuotaHeard, QuotaOp, ReservationOf};
 pub use read::{Call, Held, History, read_folder};
 pub use write::Recorder;
 
@@ -193,6 +195,8 @@ pub enum Op {
         /// Its name.
         resource: String,
     },
+    /// About quotas.
+    Quota(QuotaOp),
 }
 
 /// A lease, and whose it is.
@@ -244,13 +248,16 @@ impl Op {
             Self::Abandon { family, .. }
             | Self::Force { family, .. }
             | Self::Get { family, .. } => (*family, None),
+            Self::Quota(op) => (Family::Quota, op.request()),
         }
     }
 
-    /// What it is about: names, each with its family.
+    /// What it is about: leased names, each with its family.
     pub fn places(&self) -> Vec<(Family, &str)> {
         let (family, _) = self.request();
         match self {
+            Self::Quota(_) => Vec::new(),
+            Self::Abandon { .. } if family == Family::Quota => Vec::new(),
             Self::Acquire { resource, .. }
             | Self::Campaign { resource, .. }
             | Self::PutJob { resource, .. }
@@ -276,11 +283,15 @@ impl Op {
         }
     }
 
-    /// Whether it asks for a lease.
+    /// Whether it asks for a lease, or a reservation.
     pub fn asks(&self) -> bool {
         matches!(
             self,
-            Self::Acquire { .. } | Self::Campaign { .. } | Self::Hold { .. } | Self::Claim { .. }
+            Self::Acquire { .. }
+                | Self::Campaign { .. }
+                | Self::Hold { .. }
+                | Self::Claim { .. }
+                | Self::Quota(QuotaOp::Reserve { .. })
         )
     }
 }

@@ -1,16 +1,18 @@
 //! The truth: the log, read out of etcd and applied anew.
 
+mod quota_view;
 mod view;
 
+pub use quota_view::QuotaView;
 pub use view::View;
 
 use crate::history::Family;
 use sereno_core::{
     Applied, State,
-    command::{ElectionCommand, HoldCommand, JobCommand, Operation},
+    command::{self, ElectionCommand, HoldCommand, JobCommand, Operation, QuotaCommand},
     entry::{Body, Entry, EntryHash, Head, SealedEntry},
     event::{Event, EventKind},
-    ids::{ObjectId, Token},
+    ids::{ObjectId, ReservationId, Token},
     names::{NamespaceName, RequestId, ResourceName},
     outcome::{Done, Outcome},
 };
@@ -25,7 +27,7 @@ pub struct Decided {
     pub outcome: Outcome,
 }
 
-/// A request that asks for a lease: its family, and its id.
+/// A request that asks for a lease or a reservation: its family, and its id.
 type Asked = (Family, String);
 
 /// All that the log says.
@@ -35,6 +37,8 @@ pub struct Truth {
     decided: BTreeMap<u64, Vec<Decided>>,
     /// What each place looks like from a revision on, at the ends of entries: that is what reads see.
     views: BTreeMap<String, BTreeMap<u64, View>>,
+    /// The same of nodes and reservations of quotas.
+    quota_views: BTreeMap<String, BTreeMap<u64, QuotaView>>,
     requests: BTreeSet<Asked>,
     granted: BTreeMap<Asked, u64>,
     tokens: BTreeMap<u64, String>,
@@ -94,6 +98,37 @@ impl Truth {
                 views.insert(revision, view);
             }
         }
+        self.look_at_quotas(applied);
+    }
+
+    /// What is to be seen of the quotas that something has happened to.
+    fn look_at_quotas(&mut self, applied: &Applied) {
+        let of_quotas = |it: &&Event| it.family == command::Family::Quota;
+        let events: Vec<_> = applied.events.iter().filter(of_quotas).collect();
+        let namespaces: BTreeSet<_> =
+            events.iter().filter_map(|it| it.namespace.as_ref()).collect();
+        for namespace in namespaces {
+            for (key, view) in quota_view::nodes(&self.state, namespace) {
+                self.see(key, view);
+            }
+            let own = events.iter().filter(|it| it.namespace.as_ref() == Some(namespace));
+            // An event about a node has that for its subject.
+            let names: BTreeSet<_> = own
+                .filter_map(|it| ReservationId::from_hex(it.resource.as_ref()?.as_str()))
+                .collect();
+            for name in names {
+                let view = quota_view::reservation(&self.state, namespace, name);
+                self.see(quota_view::reservation_key(&name.to_hex()), view);
+            }
+        }
+    }
+
+    fn see(&mut self, key: String, view: QuotaView) {
+        let revision = self.revision();
+        let views = self.quota_views.entry(key).or_default();
+        if views.last_key_value().is_none_or(|(_, last)| *last != view) {
+            views.insert(revision, view);
+        }
     }
 
     fn decide(&mut self, operation: Operation, outcome: Outcome) {
@@ -101,7 +136,7 @@ impl Truth {
             self.requests.insert((family, request.to_string()));
             let claim = match &outcome.result {
                 Ok(Done::Waiting(waiting)) => Some(waiting.claim),
-                Ok(done) => done.grant().map(|grant| grant.claim),
+                Ok(done) => done.held_by(),
                 Err(_) => None,
             };
             claim.map(|claim| self.claims.entry(claim).or_insert_with(|| operation.clone()));
@@ -110,8 +145,8 @@ impl Truth {
     }
 
     fn put(&mut self, decided: Decided) {
-        let grant = decided.outcome.result.as_ref().ok().and_then(Done::grant);
-        if let (Some(_), Some((family, request))) = (grant, asked(&decided.operation)) {
+        let holds = decided.outcome.result.as_ref().ok().and_then(Done::held_by);
+        if let (Some(_), Some((family, request))) = (holds, asked(&decided.operation)) {
             let revision = decided.outcome.revision.0;
             let first = self.granted.entry((family, request.to_string())).or_insert(revision);
             *first = revision.min(*first);
@@ -151,7 +186,23 @@ impl Truth {
         last.map_or_else(View::unknown, |(_, view)| view.clone())
     }
 
-    /// Whether this request for a lease is in the log.
+    /// What a read shows of a node after a revision.
+    pub fn node_view(&self, quota: &str, path: &str, revision: u64) -> QuotaView {
+        self.quota_view(&quota_view::node_key(quota, path), revision)
+    }
+
+    /// What a read shows of a reservation after a revision.
+    pub fn reservation_view(&self, name: &str, revision: u64) -> QuotaView {
+        self.quota_view(&quota_view::reservation_key(name), revision)
+    }
+
+    fn quota_view(&self, key: &str, revision: u64) -> QuotaView {
+        let views = self.quota_views.get(key);
+        let last = views.and_then(|views| views.range(..=revision).next_back());
+        last.map_or(QuotaView::Nothing, |(_, view)| view.clone())
+    }
+
+    /// Whether this request for a lease or a reservation is in the log.
     pub fn has_request(&self, family: Family, request: &str) -> bool {
         self.requests.contains(&(family, request.to_owned()))
     }
@@ -178,7 +229,7 @@ impl Truth {
     }
 }
 
-/// The request for a lease, if it is one.
+/// The request for a lease or a reservation, if it is one.
 fn asked(operation: &Operation) -> Option<(Family, &RequestId)> {
     match operation {
         Operation::Acquire(it) => Some((Family::Lock, &it.request_id)),
@@ -187,6 +238,7 @@ fn asked(operation: &Operation) -> Option<(Family, &RequestId)> {
         }
         Operation::Hold(HoldCommand::Hold(it)) => Some((Family::Hold, &it.request_id)),
         Operation::Job(JobCommand::ClaimRun(it)) => Some((Family::Job, &it.request_id)),
+        Operation::Quota(QuotaCommand::Reserve(it)) => Some((Family::Quota, &it.request_id)),
         _ => None,
     }
 }

@@ -98,8 +98,9 @@ fn text(namespace: &Namespace) -> String {
     let number = |value: Option<u64>, none: &str| value.map_or(none.into(), |v| v.to_string());
     let memory = policy.reply_memory.clone().unwrap_or_default();
     let fencing = policy.fencing.map(|fencing| FencingArg::from(fencing).to_string());
-    let rows: [(&str, String); 19] = [
+    let rows: [(&str, String); 20] = [
         ("version", namespace.version.to_string()),
+        ("home", namespace.home.clone().unwrap_or_else(|| "none".into())),
         ("leases", namespace.leases.to_string()),
         ("waiters", namespace.waiters.to_string()),
         ("remembered", namespace.reply_records.to_string()),

@@ -19,9 +19,13 @@ pub(crate) struct SetArgs {
     /// Change it only if it still has this version (0: only create it). [default: the version of now]
     #[arg(long, value_name = "VERSION", value_parser = values::whole)]
     expected_version: Option<u64>,
-    /// Begin with the defaults instead of what is in force.
+    /// Begin with the defaults instead of what is in force. The home stays.
     #[arg(long)]
     reset: bool,
+    /// The region that decides about it; in every other one it is refused as WRONG_REGION, once that has been told the
+    /// same. none: wherever it is asked for.
+    #[arg(long, value_name = "REGION|none", value_parser = optional(values::region))]
+    home: Option<Setting<String>>,
     /// Shortest lease.
     #[arg(long, value_name = "DURATION|none", value_parser = optional(duration))]
     min_ttl: Option<Setting<Millis>>,
@@ -75,8 +79,10 @@ pub(crate) struct SetArgs {
 }
 
 /// A value, or that there shall be none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting<T>(Option<T>);
+
+impl<T: Copy> Copy for Setting<T> {}
 
 fn duration(text: &str) -> Result<Millis, String> {
     text.parse().map_err(|error: sereno_client::api::DurationError| error.to_string())
@@ -101,22 +107,30 @@ pub(crate) async fn run(client: &Client, args: SetArgs) -> Result<(), Failure> {
     if args.expected_version.is_some_and(|expected| expected != version) {
         return Err(args.conflict(version));
     }
-    if let Some(now) = now.as_ref().filter(|now| args.changes_nothing(&now.policy)) {
-        return args.output.answer(&unchanged(now), |put| {
-            format!(
-                "{} is so already: nothing was written, it stays at version {}",
-                put.namespace, put.version
-            )
-        });
-    }
-    let policy = now.filter(|_| !args.reset).map_or_else(Policy::default, |now| now.policy);
-    let put = client.put_namespace(&args.name, version, args.change(policy)).await;
-    let put = put.map_err(|error| match error {
-        Error::Refused(problem) if problem.code == ErrorCode::VersionConflict => {
-            args.conflict(problem.current_version.unwrap_or_default()).problem(*problem)
+    let moved = args.put_home(client, now.as_ref()).await?;
+    let is_created = moved.is_some() && version == 0;
+    let keeps_policy = match &now {
+        Some(now) => args.changes_nothing(&now.policy),
+        None => is_created && args.changes_nothing(&Policy::default()),
+    };
+    let put = match (keeps_policy, moved) {
+        (true, Some(moved)) => moved,
+        (true, None) => {
+            let now = now.as_ref().expect("a namespace that is not there is created");
+            return args.output.answer(&unchanged(now), |put| {
+                format!(
+                    "{} is so already: nothing was written, it stays at version {}",
+                    put.namespace, put.version
+                )
+            });
         }
-        error => error.into(),
-    })?;
+        (false, moved) => {
+            let policy = now.filter(|_| !args.reset).map_or_else(Policy::default, |now| now.policy);
+            let version = moved.map_or(version, |moved| moved.version);
+            let put = client.put_namespace(&args.name, version, args.change(policy)).await;
+            put.map_err(|error| args.failure(error))?
+        }
+    };
     args.output.answer(&put, |put| match version {
         0 => format!("{} is created, with version {}", put.namespace, put.version),
         _ => format!("{} has version {} now", put.namespace, put.version),
@@ -135,7 +149,35 @@ fn unchanged(now: &Namespace) -> NamespacePut {
 
 impl SetArgs {
     fn changes_nothing(&self, now: &Policy) -> bool {
-        !self.reset && self.change(now.clone()) == *now
+        let with_memory = |mut policy: Policy| {
+            policy.reply_memory.get_or_insert_default();
+            policy
+        };
+        !self.reset && self.change(now.clone()) == with_memory(now.clone())
+    }
+
+    /// The home goes first: nothing is granted here in a namespace whose home is elsewhere.
+    async fn put_home(
+        &self,
+        client: &Client,
+        now: Option<&Namespace>,
+    ) -> Result<Option<NamespacePut>, Failure> {
+        let Some(Setting(home)) = &self.home else { return Ok(None) };
+        if now.is_some_and(|now| now.home == *home) {
+            return Ok(None);
+        }
+        let version = now.map_or(0, |now| now.version);
+        let put = client.put_home(&self.name, version, home.as_deref()).await;
+        put.map(Some).map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        match error {
+            Error::Refused(problem) if problem.code == ErrorCode::VersionConflict => {
+                self.conflict(problem.current_version.unwrap_or_default()).problem(*problem)
+            }
+            error => error.into(),
+        }
     }
 
     /// `current`: the version in force, 0 where there is no such namespace.
@@ -232,6 +274,8 @@ mod tests {
         let ahead = conflict("n --expected-version 9", 3);
         assert!(ahead.contains("never had 9") && !ahead.contains("somebody"), "{ahead}");
         assert!(conflict("n", 3).contains("this very moment"));
+        assert_eq!(args("n --home none").home, Some(Setting(None)));
+        assert_eq!(args("n --home eu").home, Some(Setting(Some("eu".into()))));
     }
 
     #[test]
@@ -248,6 +292,9 @@ mod tests {
         for line in ["n --max-hold 10s", "n --max-hold none", "n --reset", "n --fencing enforced"] {
             assert!(!args(line).changes_nothing(&now), "{line}");
         }
+        // As a namespace that its home has just created.
+        assert!(args("n --home eu").changes_nothing(&Policy::default()));
+        assert!(!args("n --home eu --max-hold 9s").changes_nothing(&Policy::default()));
     }
 
     #[test]

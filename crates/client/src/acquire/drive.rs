@@ -1,34 +1,65 @@
-//! Carries out what the plan says.
+//! Carries out what the plan says, for whatever can be asked for, waited for and granted.
 
 use super::{
-    Wish,
     plan::{News, Plan, Send, Step, Terms},
-    request::Grant,
     standing::Teller,
 };
 use crate::{
     client::Inner,
     clock::Moment,
-    core::{ATTEMPT_TIMEOUT, Core, Heard, retry_pause, stopped},
+    core::{ATTEMPT_TIMEOUT, Core, Heard, random_id, retry_pause, stopped},
     error::Error,
-    guard::Guard,
     lease::NotRenewed,
     owed,
     servers::Round,
-    tenure,
-    transport::{Answer, NoAnswer},
+    transport::{Answer, Ask, NoAnswer},
 };
 use rand::RngExt;
+use sereno_api::Family;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::sleep};
 
+/// What is asked for until it is granted or given up, in the words of its family.
+pub(crate) trait Wanted: std::marker::Send + Sync + 'static {
+    /// What the service grants.
+    type Grant: std::marker::Send + Sync + 'static;
+    /// What the caller is handed for it. Dropped, it gives back.
+    type Held: std::marker::Send + 'static;
+
+    /// Whose calls they are.
+    fn family(&self) -> Family;
+
+    /// Where it lives.
+    fn namespace(&self) -> &str;
+
+    /// The request.
+    fn ask(&self, request_id: &str, wait: Option<Duration>, born_at: Option<u64>) -> Ask;
+
+    /// Reads a 200.
+    fn grant(&self, sent: Moment, body: &[u8]) -> Result<Self::Grant, String>;
+
+    /// What says after a wait how long the grant still lasts, for some of it may be gone.
+    fn confirming(&self, core: &Core, request_id: &str, grant: &Self::Grant) -> Ask;
+
+    /// Reads the answer to that.
+    fn confirm(
+        &self,
+        grant: &mut Self::Grant,
+        asked: Moment,
+        heard: &Heard,
+    ) -> Result<(), NotRenewed>;
+
+    /// Begins to hold it.
+    fn hold(self, inner: Arc<Inner>, grant: Self::Grant) -> Self::Held;
+}
+
 /// Acquires on the client's thread. Dropping the returned future abandons the request in the background.
-pub(super) async fn acquire(
+pub(crate) async fn acquire<W: Wanted>(
     inner: Arc<Inner>,
-    wish: Wish,
+    wish: W,
     terms: Terms,
     teller: Teller,
-) -> Result<Guard, Error> {
+) -> Result<W::Held, Error> {
     let (mut done, result) = oneshot::channel();
     let background = inner.core.background.clone();
     background.spawn_owed(async move {
@@ -40,7 +71,7 @@ pub(super) async fn acquire(
         match outcome {
             Some(Ok(grant)) => {
                 // If nobody takes the guard any more, it is dropped here, and that releases.
-                let _ = done.send(Ok(Guard::new(inner, grant)));
+                let _ = done.send(Ok(run.wish.hold(inner, grant)));
                 return;
             }
             Some(Err(error)) => {
@@ -59,33 +90,33 @@ pub(super) async fn acquire(
     }
 }
 
-struct Run {
+struct Run<W: Wanted> {
     core: Arc<Core>,
-    wish: Wish,
+    wish: W,
     plan: Plan,
     teller: Teller,
     request_id: String,
     round: Round,
-    grant: Option<Grant>,
+    grant: Option<W::Grant>,
 }
 
 fn dice() -> u32 {
     rand::rng().random()
 }
 
-impl Run {
-    fn new(core: Arc<Core>, wish: Wish, terms: Terms, teller: Teller) -> Self {
+impl<W: Wanted> Run<W> {
+    fn new(core: Arc<Core>, wish: W, terms: Terms, teller: Teller) -> Self {
         let plan = Plan::new(terms, core.transport.len(), Moment::now(), dice);
-        let (request_id, round) = (Wish::new_id(), Round::default());
+        let (request_id, round) = (random_id(), Round::default());
         Self { core, wish, plan, teller, request_id, round, grant: None }
     }
 
     async fn abandon(&self) -> bool {
-        let Wish { namespace, shape, .. } = &self.wish;
-        owed::abandon(&self.core, shape.family(), namespace, &self.request_id).await
+        let (family, namespace) = (self.wish.family(), self.wish.namespace());
+        owed::abandon(&self.core, family, namespace, &self.request_id).await
     }
 
-    async fn drive(&mut self) -> Result<Grant, Error> {
+    async fn drive(&mut self) -> Result<W::Grant, Error> {
         let mut step = Step::Again(Duration::ZERO);
         loop {
             step = match step {
@@ -95,7 +126,7 @@ impl Run {
                 }
                 Step::Afresh(pause) => {
                     sleep(pause).await;
-                    self.request_id = Wish::new_id();
+                    self.request_id = random_id();
                     self.plan.renew_id();
                     self.attempt().await
                 }
@@ -131,14 +162,11 @@ impl Run {
                 News::Waiting { round_trip: now.since(sent) }
             }
             Heard::Done(answer) => match self.wish.grant(answer.sent, &answer.body) {
-                Ok(grant) if !grant.holdings.is_empty() => {
+                Ok(grant) => {
                     self.grant = Some(grant);
                     News::Granted { round_trip: now.since(answer.sent) }
                 }
-                Ok(_) => News::Nothing(NoAnswer::Silent("a grant of nothing".into())),
-                Err(error) => News::Nothing(NoAnswer::Silent(format!(
-                    "the answer was not understood: {error}"
-                ))),
+                Err(why) => News::Nothing(NoAnswer::Silent(why)),
             },
             Heard::Problem(problem) => News::Refused(problem),
             Heard::Nothing(nothing) => News::Nothing(nothing),
@@ -155,22 +183,17 @@ impl Run {
     }
 
     /// After a wait much of the lease may be gone, and the service may have to hear that somebody is there:
-    /// the lock is reported as held on the answer to a renewal.
-    async fn confirm(&mut self, mut grant: Grant) -> Result<Grant, Step> {
+    /// it is reported as held on the answer to another call.
+    async fn confirm(&mut self, mut grant: W::Grant) -> Result<W::Grant, Step> {
         let until = self.plan.gives_up().max(Moment::now().plus(ATTEMPT_TIMEOUT));
-        let leases = grant.leases();
         let (mut attempt, mut round) = (0, Round::default());
         loop {
-            let ask = tenure::renew(&self.core, grant.family, &grant.namespace, leases.clone());
+            let ask = self.wish.confirming(&self.core, &self.request_id, &grant);
             let asked = Moment::now();
             let within = asked.until(until).min(ATTEMPT_TIMEOUT);
             let heard = self.core.attempt(&mut round, &ask, within).await;
-            match tenure::verdict(grant.family, &leases, asked, &heard) {
-                Ok(term) => {
-                    grant.term = term;
-                    return Ok(grant);
-                }
-                Err(NotRenewed::Final) => return Ok(grant),
+            match self.wish.confirm(&mut grant, asked, &heard) {
+                Ok(()) | Err(NotRenewed::Final) => return Ok(grant),
                 Err(NotRenewed::Lost(loss)) => {
                     return Err(self.plan.lost(Error::Lost(loss), Moment::now()));
                 }

@@ -7,6 +7,9 @@ mod request;
 mod standing;
 
 pub use builder::Acquire;
+pub(crate) use drive::{Wanted, acquire};
+pub(crate) use plan::Terms;
 pub use request::{Grant, Holding};
-pub(crate) use request::{Shape, Wish};
+pub(crate) use request::Shape;
 pub use standing::Standing;
+pub(crate) use standing::Teller;

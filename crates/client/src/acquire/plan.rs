@@ -179,7 +179,12 @@ impl Plan {
 
     fn refused(&mut self, problem: Box<Problem>, before: bool, now: Moment) -> Step {
         let hint = Duration::from_millis(problem.retry_after_ms.unwrap_or(0));
-        match problem.retry_with {
+        let retry_with = match problem.code {
+            // Of an ask it is as a lease that has ended: the id is spent.
+            ErrorCode::ReservationEnded => Some(RetryWith::NewRequestId),
+            _ => problem.retry_with,
+        };
+        match retry_with {
             Some(RetryWith::SameRequestId) => {
                 self.may_hold = before || problem.outcome == Outcome::Unknown;
                 self.repeat(hint, format!("{}: {}", problem.code, problem.detail), now)
@@ -202,7 +207,7 @@ impl Plan {
     fn tries_again_after(&self, problem: &Problem, now: Moment) -> bool {
         match problem.code {
             // Granted once, but nobody heard of it in time.
-            ErrorCode::LeaseEnded => true,
+            ErrorCode::LeaseEnded | ErrorCode::ReservationEnded => true,
             // Its own deadline is what the caller asked for; anything else ended the wait early.
             ErrorCode::WaitTimeout => {
                 let is_over = match problem.reason {
@@ -214,6 +219,10 @@ impl Plan {
                 !is_over && now < self.wait_until
             }
             ErrorCode::Locked => self.terms.timeout.is_some(),
+            // What could never be had has no time at which to ask again.
+            ErrorCode::QuotaExhausted => {
+                self.terms.timeout.is_some() && problem.retry_after_ms.is_some()
+            }
             _ => self.terms.timeout.is_some() || now < self.wait_until,
         }
     }

@@ -1,11 +1,20 @@
 //! What is asked for, as wire types, and what was granted.
 
-use crate::{clock::Moment, core::random_id, lease::Term, transport::Ask};
+use super::drive::Wanted;
+use crate::{
+    client::Inner,
+    clock::Moment,
+    core::{Core, Heard},
+    guard::Guard,
+    lease::{NotRenewed, Term},
+    tenure,
+    transport::Ask,
+};
 use sereno_api::{
     AcquireAllRequest, AcquireRequest, CampaignRequest, Elected, Family, Fencing, Granted,
     GrantedAll, Labels, LeaseRef, Millis,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// One resource, several at once, or an election with what its leader proclaims.
 #[derive(Clone, Debug)]
@@ -76,17 +85,40 @@ impl Grant {
     }
 }
 
-impl Wish {
-    pub(super) fn new_id() -> String {
-        random_id()
+impl Wanted for Wish {
+    type Grant = Grant;
+    type Held = Guard;
+
+    fn family(&self) -> Family {
+        self.shape.family()
     }
 
-    pub(super) fn ask(
-        &self,
-        request_id: &str,
-        wait: Option<Duration>,
-        born_at: Option<u64>,
-    ) -> Ask {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn grant(&self, sent: Moment, body: &[u8]) -> Result<Grant, String> {
+        match self.read(sent, body) {
+            Ok(grant) if grant.holdings.is_empty() => Err("a grant of nothing".into()),
+            Ok(grant) => Ok(grant),
+            Err(error) => Err(format!("the answer was not understood: {error}")),
+        }
+    }
+
+    fn confirming(&self, core: &Core, _: &str, grant: &Grant) -> Ask {
+        tenure::renew(core, grant.family, &grant.namespace, grant.leases())
+    }
+
+    fn confirm(&self, grant: &mut Grant, asked: Moment, heard: &Heard) -> Result<(), NotRenewed> {
+        grant.term = tenure::verdict(grant.family, &grant.leases(), asked, heard)?;
+        Ok(())
+    }
+
+    fn hold(self, inner: Arc<Inner>, grant: Grant) -> Guard {
+        Guard::new(inner, grant)
+    }
+
+    fn ask(&self, request_id: &str, wait: Option<Duration>, born_at: Option<u64>) -> Ask {
         let lease_ttl = self.lease_ttl.map(Millis::from);
         let max_hold = self.max_hold.map(Millis::from);
         match &self.shape {
@@ -137,9 +169,10 @@ impl Wish {
             ),
         }
     }
+}
 
-    /// Reads a 200.
-    pub(super) fn grant(&self, sent: Moment, body: &[u8]) -> Result<Grant, serde_json::Error> {
+impl Wish {
+    fn read(&self, sent: Moment, body: &[u8]) -> Result<Grant, serde_json::Error> {
         let term = |expires_in_ms: u64, final_in_ms: Option<u64>| Term {
             sent,
             expires_in: Duration::from_millis(expires_in_ms),

@@ -23,7 +23,7 @@ type Tell = Arc<dyn Fn(&Standing) + Send + Sync>;
 
 /// Tells of each change, on the client's thread.
 #[derive(Clone, Default)]
-pub(super) struct Teller {
+pub(crate) struct Teller {
     tell: Option<Tell>,
     last: Option<Standing>,
     /// Attempts in a row that were not answered.
@@ -31,7 +31,7 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn new(tell: impl Fn(&Standing) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(tell: impl Fn(&Standing) + Send + Sync + 'static) -> Self {
         Self { tell: Some(Arc::new(tell)), ..Self::default() }
     }
 

@@ -10,8 +10,10 @@ mod election;
 mod guard;
 mod hold;
 mod job;
+mod quota;
 mod real;
 mod real_families;
+mod real_quota;
 
 use sereno_client::Client;
 use std::time::Duration;

@@ -334,3 +334,48 @@ pub fn hold_extended(asked: &Asked, begun: bool, expires_in_ms: u64) -> Say {
         }),
     )
 }
+
+pub const RESERVATION: &str = "aabbccddeeff00112233445566778899";
+
+/// A reservation of what was asked.
+pub fn reserved(asked: &Asked, fence: u64, expires_in_ms: u64) -> Say {
+    let items = asked.body["items"].as_array().cloned().unwrap_or_default();
+    let items: Vec<_> = items
+        .into_iter()
+        .map(|mut item| {
+            item["available"] = json!([9, 7]);
+            item
+        })
+        .collect();
+    still_reserved("reserved", &items, fence, expires_in_ms)
+}
+
+/// A reservation that goes on with these items.
+pub fn still_reserved(state: &str, items: &[Value], fence: u64, expires_in_ms: u64) -> Say {
+    Say::Json(
+        200,
+        json!({
+            "state": state, "reservationId": RESERVATION, "fenceKey": format!("default/quota/{RESERVATION}"),
+            "fence": fence, "items": items, "clipped": false, "expiresAt": "2026-11-30T22:00:30Z",
+            "expiresInMs": expires_in_ms, "finalDeadlineInMs": 86_400_000, "replayed": false, "revision": 17,
+            "clusterTimeMs": 91_234,
+        }),
+    )
+}
+
+/// A commit of these items, which leaves those reserved.
+pub fn committed(taken: &Value, left: &Value) -> Say {
+    Say::Json(
+        200,
+        json!({
+            "commitId": 7, "reservationId": RESERVATION, "taken": taken, "returned": [], "left": left,
+            "replayed": false, "revision": 18, "clusterTimeMs": 91_235,
+        }),
+    )
+}
+
+/// A reservation that was given back.
+pub fn given_back() -> Say {
+    let body = json!({"released": true, "items": [], "replayed": false, "revision": 19, "clusterTimeMs": 91_236});
+    Say::Json(200, body)
+}

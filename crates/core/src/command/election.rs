@@ -82,6 +82,11 @@ pub struct Handoff {
 }
 
 impl ElectionCommand {
+    /// It takes nothing, and can be done away from home.
+    pub(crate) fn gives_back(&self) -> bool {
+        matches!(self, Self::Resign(_) | Self::ForceRelease(_))
+    }
+
     /// The namespace it acts in.
     pub fn namespace(&self) -> &NamespaceName {
         match self {

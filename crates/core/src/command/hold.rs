@@ -111,6 +111,11 @@ pub struct PutHoldPolicy {
 }
 
 impl HoldCommand {
+    /// It takes nothing, and can be done away from home.
+    pub(crate) fn gives_back(&self) -> bool {
+        matches!(self, Self::Release(_) | Self::ForceRelease(_) | Self::PutPolicy(_))
+    }
+
     /// The namespace it acts in.
     pub fn namespace(&self) -> &NamespaceName {
         match self {

@@ -159,6 +159,11 @@ pub struct SlotOfJob {
 }
 
 impl JobCommand {
+    /// It takes nothing, and can be done away from home.
+    pub(crate) fn gives_back(&self) -> bool {
+        matches!(self, Self::FinishRun(_) | Self::ForceRelease(_))
+    }
+
     /// The namespace it acts in.
     pub fn namespace(&self) -> &NamespaceName {
         match self {

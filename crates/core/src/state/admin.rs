@@ -9,7 +9,7 @@ use crate::{
     names::{Caller, Invalid, NamespaceName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
     planted::{self, Planted},
-    policy::HoldPolicy,
+    policy::{HoldPolicy, Policy},
 };
 
 /// A floor further ahead of the leader's clock than this would only be a mistake, and cannot be undone.
@@ -50,7 +50,7 @@ impl State {
                 self.cut_leases(id, op.policy.max_ttl_ms);
                 id
             }
-            None => self.create_namespace(op)?,
+            None => self.create_namespace(&op.namespace, &op.policy)?,
         };
         let namespace = &mut self.namespaces[id as usize];
         namespace.hold_policy = holds.clone();
@@ -59,15 +59,19 @@ impl State {
         Ok(Done::NamespacePut { version })
     }
 
-    fn create_namespace(&mut self, op: &PutNamespace) -> Result<u32, Refusal> {
+    pub(super) fn create_namespace(
+        &mut self,
+        name: &NamespaceName,
+        policy: &Policy,
+    ) -> Result<u32, Refusal> {
         if self.namespaces.len() >= limits::NAMESPACES_MAX {
             let max = limits::NAMESPACES_MAX as u64;
             let detail = Detail::Limit { limit: "namespaces".into(), max, sweep_pending: false };
             return Err(Refusal::new(Code::LimitReached).with(detail));
         }
         let id = u32::try_from(self.namespaces.len()).expect("fewer than 2^32 namespaces");
-        self.namespaces.push(Namespace::new(op.namespace.clone(), op.policy.clone()));
-        self.namespace_index.insert(op.namespace.clone(), id);
+        self.namespaces.push(Namespace::new(name.clone(), policy.clone()));
+        self.namespace_index.insert(name.clone(), id);
         Ok(id)
     }
 
@@ -129,7 +133,7 @@ impl State {
         self.decided(None, Ok(Done::TrimHeld))
     }
 
-    fn service_event(&mut self, caller: &Caller, kind: EventKind) {
+    pub(super) fn service_event(&mut self, caller: &Caller, kind: EventKind) {
         self.applied.events.push(Event {
             revision: self.revision,
             family: Family::Admin,

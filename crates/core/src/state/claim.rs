@@ -1,10 +1,10 @@
 //! Claims: requests that wait or hold, and the resources that they are about.
 
-use super::{job::Job, memory::RecordId};
+use super::{job::Job, memory::RecordId, quota};
 use crate::{
     command::Family,
     ids::{ClusterTime, LeaseId, ObjectId, Revision, Slot, Token},
-    names::{Caller, Labels, NamespaceName, Owner, ResourceName, Value},
+    names::{Caller, Labels, NamespaceName, Owner, RegionName, ResourceName, Value},
     outcome::{End, Grant, Holder},
     policy::{Fencing, HoldPolicy, Policy},
 };
@@ -220,6 +220,10 @@ pub(super) struct Namespace {
     pub(super) cooling: HashMap<(ResourceName, Owner), ObjectId>,
     /// A fence guard has reported for one of its fence keys.
     pub(super) proven: bool,
+    /// The region that decides about it; `None`: wherever it is asked for.
+    pub(super) home: Option<RegionName>,
+    /// Trees of limits, and who waits for them.
+    pub(super) quotas: quota::Space,
     pub(super) waiters: u64,
     /// Lock delays, without cool-downs.
     pub(super) delays: u64,
@@ -242,6 +246,8 @@ impl Namespace {
             held_by: HashMap::new(),
             cooling: HashMap::new(),
             proven: false,
+            home: None,
+            quotas: quota::Space::default(),
             waiters: 0,
             delays: 0,
             records: 0,
@@ -255,7 +261,7 @@ impl Namespace {
             Family::Election => &self.elections,
             Family::Job => &self.runs,
             Family::Hold => &self.holds,
-            Family::Admin => unreachable!("operators' writes lease nothing"),
+            Family::Admin | Family::Quota => unreachable!("these have no names to lease"),
         }
     }
 
@@ -266,7 +272,7 @@ impl Namespace {
             Family::Election => &mut self.elections,
             Family::Job => &mut self.runs,
             Family::Hold => &mut self.holds,
-            Family::Admin => unreachable!("operators' writes lease nothing"),
+            Family::Admin | Family::Quota => unreachable!("these have no names to lease"),
         }
     }
 

@@ -37,9 +37,10 @@ impl State {
             }
             assert!(self.deadlines.contains(&(delay.deadline, id)), "every delay has a deadline");
         }
-        let objects = self.claims.len() + self.delays.len();
+        let objects = self.claims.len() + self.delays.len() + self.quotas.with_deadline();
         assert!(self.deadlines.len() == objects, "every deadline has its object");
         self.check_namespaces();
+        self.check_quotas_invariants();
     }
 
     fn check_claim(&self, id: ObjectId, claim: &Claim) {
@@ -119,6 +120,9 @@ impl State {
             if claim.family() == Family::Hold {
                 *counts.held_by.entry(&claim.owner).or_default() += held as u64;
             }
+        }
+        for namespace in self.quotas.waiting_namespaces() {
+            counts[namespace as usize].waiters += 1;
         }
         for delay in self.delays.values() {
             let counts = &mut counts[delay.namespace as usize];

@@ -28,6 +28,9 @@ impl State {
             }
             return;
         }
+        if self.quotas.has(id) {
+            return self.end_due_reservation(id);
+        }
         let claim = self.claims.get(&id).expect("what has a deadline is a claim or a lock delay");
         assert!(claim.deadline <= self.time, "only what is due is swept");
         if claim.held.is_some() {
@@ -40,8 +43,11 @@ impl State {
 
     /// Ends the claim if it is due and unswept.
     pub(super) fn touch_claim(&mut self, id: ObjectId) {
-        if self.claims.get(&id).is_some_and(|claim| claim.deadline <= self.time) {
+        let claim = self.claims.get(&id).map(|claim| claim.deadline);
+        let deadline = claim.or_else(|| self.quotas.deadline_of(id));
+        if deadline.is_some_and(|deadline| deadline <= self.time) {
             self.end_due(id);
+            self.look_if_changed();
         }
     }
 
@@ -150,6 +156,9 @@ impl State {
 
     /// What a holding claim is told now.
     pub(super) fn granted(&self, id: ObjectId) -> Done {
+        if self.quotas.has(id) {
+            return self.granted_reservation(id);
+        }
         let claim = &self.claims[&id];
         let grant = claim.grant(id, self.time);
         match &claim.face {

@@ -187,6 +187,14 @@ impl State {
 
     fn abandon_known(&mut self, record: RecordId) -> AbandonedWas {
         match self.memory.get(record).fate {
+            Fate::Live(id) if self.quotas.is_waiting(id) == Some(true) => {
+                self.abandon_reservation(id);
+                AbandonedWas::Waiting
+            }
+            Fate::Live(id) if self.quotas.has(id) => {
+                self.abandon_reservation(id);
+                AbandonedWas::Granted
+            }
             Fate::Live(_) if self.is_repeat(record) => AbandonedWas::Done,
             Fate::Live(id) if self.claims[&id].held.is_some() => {
                 self.end_lease(id, End::Abandoned, self.time);
@@ -278,7 +286,8 @@ impl State {
                 }
                 Some(_) => false,
             },
-            _ => false,
+            Some(_) => false,
+            None => self.end_deserted_reservation(op),
         };
         self.decided(None, Ok(Done::DesertedEnded(ended)))
     }

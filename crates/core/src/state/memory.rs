@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 use std::collections::BTreeMap;
 
 /// 128 bits of a hash: of a request id in its scope, or of a request's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub(super) struct Fingerprint(pub(super) [u8; 16]);
 
 impl Fingerprint {
@@ -257,8 +257,8 @@ impl ReplyMemory {
         self.forget.entry(step).or_default().push(id.0);
     }
 
-    /// Forgets one record whose time has come, and says whose it was.
-    pub(super) fn forget_one(&mut self, now: ClusterTime) -> Option<u32> {
+    /// Forgets one record whose time has come, and says in whose memory it was, and of which request.
+    pub(super) fn forget_one(&mut self, now: ClusterTime) -> Option<(u32, Fingerprint)> {
         let mut step = self.forget.first_entry().filter(|step| *step.key() <= now)?;
         let index = step.get_mut().pop().expect("no step is empty");
         if step.get().is_empty() {
@@ -279,7 +279,7 @@ impl ReplyMemory {
         }
         self.records[index as usize].parts = None;
         self.vacant.push(index);
-        Some(namespace)
+        Some((namespace, request))
     }
 
     /// All records to forget, step by step, each step in its order: what a snapshot keeps.

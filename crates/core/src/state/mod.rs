@@ -15,7 +15,9 @@ mod job;
 mod lifecycle;
 mod lock;
 mod memory;
+mod quota;
 mod read;
+mod region;
 mod request;
 mod run;
 mod shelf;
@@ -27,7 +29,7 @@ use crate::{
     event::{Event, EventKind},
     ids::{ClusterTime, Epoch, LogId, ObjectId, Position, Revision, Token},
     limits,
-    names::{Caller, NamespaceName, Owner, ResourceName},
+    names::{Caller, NamespaceName, Owner, RegionName, ResourceName},
     outcome::{Code, Detail, Done, Outcome, Refusal},
     planted::{self, Planted},
     policy::Policy,
@@ -35,12 +37,13 @@ use crate::{
 use borsh::{BorshDeserialize, BorshSerialize};
 use claim::{Claim, Delay, Namespace};
 use memory::ReplyMemory;
+use quota::Quotas;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use snapshot::SnapshotError;
 
 /// The highest level whose rules this version knows. What each level changed stands in `docs/levels.md`.
-pub const LEVEL_MAX: u32 = 3;
+pub const LEVEL_MAX: u32 = 4;
 
 /// The namespace `default` always exists and is the first.
 const DEFAULT_NAMESPACE: u32 = 0;
@@ -55,6 +58,8 @@ pub struct State {
     level: u32,
     service_min_ttl_ms: u64,
     trim_held: bool,
+    /// Where this service runs; `None`: it has not said.
+    region: Option<RegionName>,
     /// Nothing is granted before this time (after a restore).
     paused_until: ClusterTime,
     revision: Revision,
@@ -66,7 +71,8 @@ pub struct State {
     namespace_index: BTreeMap<NamespaceName, u32>,
     claims: BTreeMap<ObjectId, Box<Claim>>,
     delays: BTreeMap<ObjectId, Delay>,
-    /// Every claim and every lock delay, by deadline.
+    quotas: Quotas,
+    /// Every claim, lock delay and reservation, by deadline; none in quarantine.
     deadlines: BTreeSet<(ClusterTime, ObjectId)>,
     memory: ReplyMemory,
 
@@ -191,6 +197,7 @@ impl State {
             level: 1,
             service_min_ttl_ms: limits::TTL_MS_MIN_REPLICATED,
             trim_held: false,
+            region: None,
             paused_until: ClusterTime(0),
             revision: Revision(0),
             last_token: Token(0),
@@ -200,6 +207,7 @@ impl State {
             namespaces: vec![Namespace::new(name, Policy::default())],
             claims: BTreeMap::new(),
             delays: BTreeMap::new(),
+            quotas: Quotas::default(),
             deadlines: BTreeSet::new(),
             memory: ReplyMemory::default(),
             applied: Applied::default(),
@@ -297,7 +305,7 @@ impl State {
         }
         self.forget_last_token();
         if planted::has(Planted::MemoryForgottenAtTakeover) {
-            while let Some(namespace) = self.memory.forget_one(ClusterTime(u64::MAX)) {
+            while let Some((namespace, _)) = self.memory.forget_one(ClusterTime(u64::MAX)) {
                 self.namespaces[namespace as usize].records -= 1;
             }
         }
@@ -313,14 +321,17 @@ impl State {
                 _ => break,
             }
         }
+        self.look_at_all();
     }
 
     fn forget(&mut self) {
         for _ in 0..limits::FORGET_RECORDS_MAX {
-            let Some(namespace) = self.memory.forget_one(self.time) else { break };
+            let Some((namespace, request)) = self.memory.forget_one(self.time) else { break };
+            self.quotas.forget_answer(request);
             let records = &mut self.namespaces[namespace as usize].records;
             *records = records.checked_sub(1).expect("no more is forgotten than remembered");
         }
+        self.forget_late();
     }
 
     fn execute(&mut self, command: &Command) {
@@ -334,6 +345,10 @@ impl State {
             self.next_revision();
             let detail = Detail::Level { needed };
             self.decided(None, Err(Refusal::new(Code::Unavailable).with(detail)))
+        } else if let Some(home) = self.home_elsewhere(&command.operation) {
+            let refusal = region::wrong_region(home);
+            self.next_revision();
+            self.decided(None, Err(refusal))
         } else {
             let Command { caller, operation, .. } = command;
             match operation {
@@ -353,8 +368,12 @@ impl State {
                 Operation::Hold(op) => self.hold(caller, op),
                 Operation::Job(op) => self.job(caller, op),
                 Operation::ReportGuard(op) => self.report_guard(caller, op),
+                Operation::Quota(op) => self.quota(caller, op),
+                Operation::SetRegion { region } => self.set_region(caller, region.as_ref()),
+                Operation::PutHome(op) => self.put_home(caller, op),
             }
         };
+        self.look_if_changed();
         self.applied.outcomes.push(outcome);
     }
 
@@ -473,13 +492,21 @@ impl State {
         self.outcome_chain
     }
 
+    /// Where this service runs; `None`: it has not said.
+    pub fn region(&self) -> Option<&RegionName> {
+        self.region.as_ref()
+    }
+
     /// A rehearsal differed twice: no node trims.
     pub fn is_trim_held(&self) -> bool {
         self.trim_held
     }
 
-    /// When the next object is due.
+    /// When the next object is due; now, if those who wait for quota have to be looked at once more.
     pub fn next_deadline(&self) -> Option<ClusterTime> {
+        if self.quotas.is_look_pending {
+            return Some(self.time);
+        }
         self.deadlines.first().map(|&(deadline, _)| deadline)
     }
 

@@ -6,7 +6,7 @@ use super::{
     memory::Fingerprint,
 };
 use crate::{
-    command::{ElectionCommand, Family, HoldCommand, JobCommand, Operation},
+    command::{ElectionCommand, Family, HoldCommand, JobCommand, Operation, QuotaCommand},
     ids::{ObjectId, Token},
     limits,
     names::{Caller, NamespaceName, Owner, ResourceName},
@@ -144,21 +144,29 @@ impl State {
 
     /// All waiting claims, for the grace that a new leader gives each of them.
     pub fn waiting_claims(&self) -> impl Iterator<Item = ObjectId> {
-        self.claims.iter().filter(|(_, claim)| claim.held.is_none()).map(|(&id, _)| id)
+        let claims = self.claims.iter().filter(|(_, claim)| claim.held.is_none());
+        claims.map(|(&id, _)| id).chain(self.quotas.waiting())
     }
 
     /// The last revision at which this claim's owner asked for it; `None`: it has ended.
     pub fn asked_at(&self, claim: ObjectId) -> Option<crate::ids::Revision> {
-        self.claims.get(&claim).map(|claim| claim.asked_at)
+        let of_claim = self.claims.get(&claim).map(|claim| claim.asked_at);
+        of_claim.or_else(|| self.quotas.asked_at(claim))
     }
 
-    /// Milliseconds until the lease's deadline; `None`: no such lease is held.
+    /// Milliseconds until the deadline of a lease, or of a reservation of that name; `None`: no such one is held.
     pub fn lease_expires_in_ms(&self, lease_id: crate::ids::LeaseId) -> Option<u64> {
         let record = self.memory.find_lease(lease_id)?;
         match self.memory.get(record).fate {
             super::memory::Fate::Live(id) => {
-                let held = self.claims.get(&id).filter(|claim| claim.held.is_some())?;
-                Some(self.time.until(held.deadline))
+                let held = self.claims.get(&id).filter(|claim| claim.held.is_some());
+                let reserved = || {
+                    self.quotas
+                        .deadline_of(id)
+                        .filter(|_| self.quotas.is_waiting(id) == Some(false))
+                };
+                let deadline = held.map(|claim| claim.deadline).or_else(reserved)?;
+                Some(self.time.until(deadline))
             }
             _ => None,
         }
@@ -166,6 +174,10 @@ impl State {
 
     /// What a claim that waits is told now; `None`: it does not wait (any more).
     pub fn waiting_answer(&self, claim: ObjectId) -> Option<Outcome> {
+        if self.quotas.is_waiting(claim) == Some(true) {
+            let waiting = self.waiting_reservation(claim);
+            return Some(self.decided(None, Ok(Done::Waiting(waiting))));
+        }
         self.claims.get(&claim).filter(|claim| claim.held.is_none())?;
         Some(self.decided(None, Ok(Done::Waiting(self.waiting(claim)))))
     }
@@ -182,7 +194,12 @@ impl State {
         let policies = || self.namespaces.iter().map(|namespace| &namespace.policy);
         let allowed = policies().map(|policy| policy.max_ttl_ms);
         let live = self.claims.values().map(|claim| claim.ttl_ms);
-        let lease_ms = allowed.chain(live).max().expect("there is always the default namespace");
+        let reserved = self.quotas.longest_ttl_ms();
+        let lease_ms = allowed
+            .chain(live)
+            .chain(reserved)
+            .max()
+            .expect("there is always the default namespace");
         let delay_ms = policies().map(|policy| policy.lock_delay_ms).max().unwrap_or(0);
         lease_ms + delay_ms
     }
@@ -198,6 +215,9 @@ impl State {
             Operation::Hold(HoldCommand::Hold(op)) => (&op.namespace, Family::Hold, &op.request_id),
             Operation::Job(JobCommand::ClaimRun(op)) => {
                 (&op.namespace, Family::Job, &op.request_id)
+            }
+            Operation::Quota(QuotaCommand::Reserve(op)) => {
+                (&op.namespace, Family::Quota, &op.request_id)
             }
             _ => return false,
         };
@@ -221,6 +241,7 @@ fn namespace_view(namespace: &Namespace) -> NamespaceView {
         version: namespace.version,
         policy: namespace.policy.clone(),
         holds: namespace.hold_policy.clone(),
+        home: namespace.home.clone(),
         is_proven: namespace.proven,
         leases: namespace.leases(),
         waiters: namespace.waiters,

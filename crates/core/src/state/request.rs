@@ -23,6 +23,19 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// Its id in its scope.
+    pub(super) fn id(&self) -> Fingerprint {
+        self.id
+    }
+
+    /// The request; or, with that bug planted, one that nobody has heard of.
+    pub(super) fn or_anew(self, drawn: LeaseId) -> Self {
+        match planted::has(Planted::ReserveRepeats) {
+            true => Self { id: Fingerprint(drawn.0), ..self },
+            false => self,
+        }
+    }
+
     /// Requests to unknown namespaces are remembered too, in the memory of `default`.
     fn memory_of(&self) -> u32 {
         self.namespace.unwrap_or(DEFAULT_NAMESPACE)
@@ -261,6 +274,9 @@ impl State {
 
     fn replay_live(&mut self, id: RecordId, claim_id: ObjectId) -> Result<Done, Refusal> {
         let revision = self.revision;
+        if let Some(done) = self.reservation_again(claim_id) {
+            return Ok(done);
+        }
         let claim = self.claims.get_mut(&claim_id).expect("a live request has its claim");
         claim.asked_at = revision;
         if let Some(end) = claim.spent.filter(|_| claim.record == id) {
@@ -309,9 +325,10 @@ impl State {
     }
 }
 
-/// Business comes back later than a lock's client: all answers about holds and jobs are kept for the longer time.
+/// Business comes back later than a lock's client: all answers about holds, jobs and quotas are kept for the longer
+/// time.
 fn is_kept_long(family: Family) -> bool {
-    matches!(family, Family::Hold | Family::Job)
+    matches!(family, Family::Hold | Family::Job | Family::Quota)
 }
 
 /// The answer to a request, or a renewal, whose lease is over.

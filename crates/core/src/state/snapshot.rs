@@ -9,6 +9,9 @@
 //! From level 3 on version 2 has more behind each row: of a namespace its rules for holds and its jobs, of a claim its
 //! face, of a delay whose it is.
 //!
+//! From level 4 on version 3 has regions and quotas besides: the trees of each namespace, reservations, and behind each record what
+//! was answered to a write.
+//!
 //! The hash is checked before anything is read: a damaged snapshot is an error, and a state that breaks an
 //! invariant (which stops the process) was written so.
 //! Counters, queues and indexes are not stored: they are rebuilt, and checked.
@@ -18,6 +21,7 @@ use super::{
     claim::{Claim, Delay, Face, Held, Holding, Namespace},
     job::Job,
     memory::{Record, ReplyMemory},
+    quota::{QuotaRows, Quotas},
 };
 use crate::{
     command::Family,
@@ -35,9 +39,11 @@ use std::{
 };
 
 const MAGIC: [u8; 2] = *b"SS";
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=2;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=3;
 /// The level whose state version 1 cannot hold.
 const LEVEL_OF_VERSION_2: u32 = 3;
+/// The level whose state version 2 cannot hold.
+const LEVEL_OF_VERSION_3: u32 = 4;
 /// Where the frame begins.
 const FRAME_AT: usize = MAGIC.len() + 1 + HASH_BYTES;
 const HASH_BYTES: usize = 32;
@@ -132,6 +138,15 @@ type ClaimMore = (Face, Vec<Record>);
 /// Behind a delay's row: its family, and whose cool-down it is.
 type DelayMore = (Family, Option<Owner>);
 
+/// The version that holds a state of this level.
+fn version_of(level: u32) -> u8 {
+    match level {
+        0..LEVEL_OF_VERSION_2 => 1,
+        LEVEL_OF_VERSION_2..LEVEL_OF_VERSION_3 => 2,
+        _ => 3,
+    }
+}
+
 fn write_more(
     has_more: bool,
     more: &impl BorshSerialize,
@@ -147,7 +162,7 @@ impl State {
     /// The state as bytes.
     pub fn to_snapshot(&self) -> Vec<u8> {
         let mut bytes = Vec::from(MAGIC);
-        bytes.push(if self.level < LEVEL_OF_VERSION_2 { 1 } else { 2 });
+        bytes.push(version_of(self.level));
         bytes.resize(FRAME_AT, 0);
         let encoder = FrameEncoder::with_frame_info(FrameInfo::new(), bytes);
         let mut writer = BufWriter::with_capacity(BUFFER_BYTES, encoder);
@@ -161,11 +176,16 @@ impl State {
 
     fn write_rows(&self, writer: &mut impl Write) -> io::Result<()> {
         let has_more = self.level >= LEVEL_OF_VERSION_2;
+        let has_quotas = self.level >= LEVEL_OF_VERSION_3;
         self.fixed().serialize(writer)?;
         for namespace in &self.namespaces {
             (&namespace.name, namespace.version, &namespace.policy).serialize(writer)?;
             let more = (&namespace.hold_policy, namespace.proven, &namespace.jobs);
             write_more(has_more, &more, writer)?;
+            if has_quotas {
+                namespace.home.serialize(writer)?;
+                QuotaRows::write_space(&namespace.quotas, writer)?;
+            }
         }
         for (&id, claim) in &self.claims {
             self.claim_row(id, claim).serialize(writer)?;
@@ -176,10 +196,15 @@ impl State {
             (id, delay.namespace, &delay.resource, delay.deadline).serialize(writer)?;
             write_more(has_more, &(delay.family, &delay.owner), writer)?;
         }
+        if has_quotas {
+            self.region.serialize(writer)?;
+            QuotaRows::write(self, writer)?;
+        }
         for (step, count, records) in self.memory.forgettable() {
             (step, count).serialize(writer)?;
             for record in records {
                 record.serialize(writer)?;
+                write_more(has_quotas, &self.quotas.answer(record.request), writer)?;
             }
         }
         Ok(())
@@ -266,8 +291,8 @@ impl State {
         if fixed.level > super::LEVEL_MAX {
             return Err(SnapshotError::Level(fixed.level));
         }
-        let has_more = version >= 2;
-        if has_more != (fixed.level >= LEVEL_OF_VERSION_2) {
+        let (has_more, has_quotas) = (version >= 2, version >= 3);
+        if version != version_of(fixed.level) {
             return Err(SnapshotError::Malformed("its version is not that of its level".into()));
         }
         let mut state = Self::from_fixed(&fixed);
@@ -278,6 +303,10 @@ impl State {
             if has_more {
                 let more = NamespaceMore::deserialize_reader(reader)?;
                 (namespace.hold_policy, namespace.proven, namespace.jobs) = more;
+            }
+            if has_quotas {
+                namespace.home = Option::deserialize_reader(reader)?;
+                namespace.quotas = QuotaRows::read_space(reader)?;
             }
             state.namespaces.push(namespace);
             state.namespace_index.insert(row.name, id as u32);
@@ -301,11 +330,18 @@ impl State {
             };
             state.insert_delay(row, more)?;
         }
+        if has_quotas {
+            state.region = Option::deserialize_reader(reader)?;
+            QuotaRows::read(&mut state, reader)?;
+        }
         for _ in 0..fixed.forget_steps {
             let (step, count) = <(ClusterTime, u32)>::deserialize_reader(reader)?;
             for _ in 0..count {
                 let record = Record::deserialize_reader(reader)?;
                 state.count_record(&record)?;
+                if has_quotas && let Some(done) = Option::deserialize_reader(reader)? {
+                    state.quotas.insert_answer(record.request, done);
+                }
                 let id = state.memory.insert(record);
                 state.memory.forget_at(id, step);
             }
@@ -323,6 +359,7 @@ impl State {
             level: fixed.level,
             service_min_ttl_ms: fixed.service_min_ttl_ms,
             trim_held: fixed.trim_held,
+            region: None,
             paused_until: fixed.paused_until,
             revision: fixed.revision,
             last_token: fixed.last_token,
@@ -332,13 +369,14 @@ impl State {
             namespace_index: BTreeMap::new(),
             claims: BTreeMap::new(),
             delays: BTreeMap::new(),
+            quotas: Quotas::default(),
             deadlines: BTreeSet::new(),
             memory: ReplyMemory::default(),
             applied: super::Applied::default(),
         }
     }
 
-    fn count_record(&mut self, record: &Record) -> Result<(), SnapshotError> {
+    pub(super) fn count_record(&mut self, record: &Record) -> Result<(), SnapshotError> {
         let namespace = self.namespaces.get_mut(record.namespace as usize);
         let namespace =
             namespace.ok_or_else(|| SnapshotError::Malformed("record of no namespace".into()))?;
@@ -441,9 +479,13 @@ impl State {
         let waiting: Vec<_> = self.waiting_claims().collect();
         for id in waiting {
             self.next_revision();
-            self.end_wait(id, Some(WaitEnd::Restored));
+            match self.quotas.has(id) {
+                true => self.end_quota_wait(id, Some(WaitEnd::Restored)),
+                false => self.end_wait(id, Some(WaitEnd::Restored)),
+            }
         }
         self.applied = super::Applied::default();
+        self.quotas.forget_changes();
         self.head.log_id = log_id;
         self.leader = None;
         self.last_token = self.last_token.max(Token(token_floor.0.saturating_sub(1)));

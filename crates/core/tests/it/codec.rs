@@ -4,16 +4,56 @@
 use proptest::prelude::*;
 use sereno_core::{
     SnapshotError, State,
-    command::{Command, Operation},
+    command::{
+        Command, Item, NodeLimits, NodeRef, OnExpiry, Operation, PutLimit, QuotaCommand, Reserve,
+    },
     entry::{Body, Entry, EntryError, EntryHash},
-    names::Caller,
-    testing::{Scribe, acquire, release, renew},
+    ids::ReservationId,
+    names::{Caller, Labels, Owner, QuotaName, QuotaPath, RequestId},
+    testing::{Scribe, acquire, default_namespace, release, renew},
 };
+
+fn node() -> NodeRef {
+    let quota = QuotaName::new("gpu").expect("a quota");
+    NodeRef { quota, path: QuotaPath::root() }
+}
+
+fn request(text: &str) -> RequestId {
+    RequestId::new(text).expect("an id")
+}
+
+fn limit(limit: u64) -> Operation {
+    Operation::Quota(QuotaCommand::PutLimit(PutLimit {
+        namespace: default_namespace(),
+        node: node(),
+        limits: NodeLimits::of(limit),
+        expected_version: 0,
+        refuse_debt: false,
+        request_id: request("put-limit"),
+    }))
+}
+
+fn reserve(amount: u64, wait_timeout_ms: u64) -> Operation {
+    Operation::Quota(QuotaCommand::Reserve(Reserve {
+        namespace: default_namespace(),
+        owner: Owner::new("worker").expect("an owner"),
+        items: vec![Item { node: node(), amount }],
+        request_id: request(&format!("reserve-{amount}")),
+        reservation: ReservationId([amount as u8; 16]),
+        ttl_ms: 10_000,
+        max_lifetime_ms: Some(60_000),
+        on_expiry: OnExpiry::Quarantine,
+        priority: 3,
+        wait_timeout_ms,
+        labels: Labels::default(),
+    }))
+}
 
 /// An entry with several kinds of commands.
 fn an_entry() -> Vec<u8> {
     let scribe = Scribe::new();
-    let operations = [Operation::Acquire(acquire("a/b", 1)), release("a", 2), renew("b", 3)];
+    let operations =
+        [Operation::Acquire(acquire("a/b", 1)), release("a", 2), renew("b", 3), reserve(2, 5_000)];
     let caller = Caller::new("somebody").expect("a caller");
     let born_at = scribe.state.time();
     let command = |operation| Command { caller: caller.clone(), born_at, operation };
@@ -21,7 +61,7 @@ fn an_entry() -> Vec<u8> {
     scribe.entry(5, body).seal(scribe.state.log_id()).bytes.to_vec()
 }
 
-/// A snapshot with a holder, a waiter and a remembered request.
+/// A snapshot with a holder, a waiter and a remembered request; the same of quotas.
 fn a_snapshot() -> Vec<u8> {
     let mut scribe = Scribe::new();
     scribe.run(Operation::Acquire(acquire("a", 1)));
@@ -29,6 +69,8 @@ fn a_snapshot() -> Vec<u8> {
     waiting.wait_timeout_ms = 60_000;
     scribe.run(Operation::Acquire(waiting));
     scribe.run(Operation::Acquire(acquire("a", 3)));
+    scribe.run(Operation::RaiseLevel { level: 4 });
+    scribe.batch(0, vec![limit(3), reserve(2, 0), reserve(3, 60_000)]);
     scribe.state.to_snapshot()
 }
 

@@ -23,6 +23,7 @@ use sereno_core::{
     State,
     entry::{Head, Writer},
     ids::{LogId, Position},
+    names::RegionName,
 };
 use sereno_log::{Append, Log, LogError, presence::Presence};
 use std::{
@@ -53,6 +54,8 @@ pub struct Config {
     pub snapshot_bytes: u64,
     /// The highest level that this node understands: `sereno_core::LEVEL_MAX`, or less to behave as an older version would.
     pub level_max: u32,
+    /// Where the service runs. `None`: what the log says stays.
+    pub region: Option<RegionName>,
     /// What it needs where other nodes share the log; `None`: it is alone on it.
     pub shared: Option<Shared>,
 }
@@ -146,6 +149,7 @@ pub async fn start(
         seed: rand::random(),
         level_max: config.level_max,
         new_log_level: config.level_max,
+        region: config.region,
     };
     let node = Node::new(settings, state, recovered, clock.now());
     let (messages, inbox) = mpsc::unbounded_channel();

@@ -9,7 +9,9 @@ use crate::{
     node::ReadId,
 };
 use sereno_core::{
-    command::{Command, ElectionCommand, JobCommand, Operation},
+    command::{
+        Begin, Command, Commit, ElectionCommand, Extend, JobCommand, Operation, QuotaCommand,
+    },
     ids::{ClusterTime, LeaseId},
     limits,
     names::{Caller, Invalid},
@@ -179,6 +181,11 @@ impl Node {
             Operation::Renew(op)
             | Operation::Election(ElectionCommand::Renew(op))
             | Operation::Job(JobCommand::RenewRun(op)) => deadline(op.lease.lease_id),
+            Operation::Quota(
+                QuotaCommand::Extend(Extend { of, .. })
+                | QuotaCommand::Begin(Begin { of, .. })
+                | QuotaCommand::Commit(Commit { of, .. }),
+            ) => deadline(LeaseId(of.reservation.0)),
             Operation::RenewMany(op) => {
                 op.leases.iter().filter_map(|lease| deadline(lease.lease_id)).min()
             }

@@ -86,6 +86,7 @@ impl Node {
         if self.phase == Phase::Following {
             self.phase = Phase::Leading;
             self.begin_to_be_reached(now);
+            self.region_queued = false;
             self.raise_new_log(now);
             self.unlink(out);
             out.push(Output::Leads { took_ns: now.since_ns(silent_since) });
@@ -125,8 +126,8 @@ impl Node {
                 self.calls.begin_grace(waiting.claim, time);
             }
             (Ok(done), call) => {
-                if let Some(grant) = done.grant() {
-                    self.granted_again(grant.claim, call.is_some());
+                if let Some(claim) = done.held_by() {
+                    self.granted_again(claim, call.is_some());
                 }
             }
             _ => {}
@@ -151,7 +152,7 @@ impl Node {
 
     pub(super) fn settle(&mut self, claim: ObjectId, outcome: &Outcome, out: &mut Vec<Output>) {
         let calls = self.calls.settle(claim);
-        if outcome.result.as_ref().is_ok_and(|done| done.grant().is_some()) {
+        if outcome.result.as_ref().is_ok_and(|done| done.held_by().is_some()) {
             match calls.len() {
                 0 => self.calls.begin_grace(claim, self.state.time()),
                 answers => self.calls.offer(claim, answers, self.state.time()),

@@ -19,6 +19,7 @@ mod pace;
 mod passed;
 mod peers;
 mod presence;
+mod region;
 mod rehearsal;
 mod status;
 #[cfg(test)]
@@ -47,7 +48,7 @@ use sereno_core::{
     command::Operation,
     entry::{EntryHash, Head, SealedEntry, Writer},
     ids::{ClusterTime, LogId, ObjectId, Position},
-    names::Caller,
+    names::{Caller, RegionName},
 };
 use sereno_log::Append;
 use std::sync::Arc;
@@ -89,6 +90,8 @@ pub struct Settings {
     pub level_max: u32,
     /// The level of a new log.
     pub new_log_level: u32,
+    /// Where the service runs, as this node was told. `None`: what the log says stays.
+    pub region: Option<RegionName>,
 }
 
 /// What the state at the start was made of.
@@ -287,6 +290,8 @@ pub struct Node {
     peers: Peers,
     /// A raise of the level that this leader has queued by itself.
     raising: Option<u32>,
+    /// In this reign the log was told where the service runs.
+    region_queued: bool,
 }
 
 impl Node {
@@ -322,6 +327,7 @@ impl Node {
             forward: Forward::default(),
             peers: Peers::new(now.mono),
             raising: None,
+            region_queued: false,
             settings,
         }
     }
@@ -383,6 +389,7 @@ impl Node {
         }
         self.resign_if_unreached(now.mono, out);
         self.hold_trim_for_others();
+        self.tell_region();
         match &self.in_flight {
             Some(in_flight) if in_flight.resend_at.is_some_and(|at| at <= now.mono) => {
                 self.resend(now.mono, out);

@@ -32,6 +32,7 @@ impl Node {
             time: state.time(),
             level: state.level(),
             level_max: self.settings.level_max,
+            region: state.region().cloned(),
             leases: state.leases(),
             waiters: state.waiters(),
             reply_records: state.reply_records(),

@@ -73,6 +73,7 @@ pub(crate) fn config() -> Config {
         snapshot_interval: Duration::from_secs(300),
         snapshot_bytes: 1 << 40,
         level_max: 1,
+        region: None,
         shared: None,
     }
 }

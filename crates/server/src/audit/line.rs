@@ -1,9 +1,10 @@
 //! One line: from an event to its bytes, and the hash that chains it to the next.
 
+use super::quota;
 use crate::{time::rfc3339, wire};
 use sereno_api::AuditKind;
 use sereno_core::{
-    event::{Event, EventKind},
+    event::{Event, EventKind, QuotaEvent},
     ids::{LogId, Position},
 };
 use sereno_node::events::EventBatch;
@@ -198,6 +199,12 @@ impl Line<'_> {
             }
             EventKind::Begun { token } => self.number("fencingToken", token.0),
             EventKind::GuardSeen => {}
+            EventKind::RegionSet { region } | EventKind::HomePut { home: region } => {
+                if let Some(region) = region {
+                    self.plain("region", region.as_str());
+                }
+            }
+            EventKind::Quota(event) => self.quota(event),
             EventKind::FenceRefused { token, highest } => {
                 self.number("fencingToken", token.0);
                 if let Some(highest) = highest {
@@ -224,6 +231,18 @@ impl Line<'_> {
                 }
             }
         }
+    }
+
+    fn quota(&mut self, event: &QuotaEvent) {
+        if let Some((_, fence)) = event.reservation {
+            self.number("fencingToken", fence.0);
+        }
+        if let Some(reason) = &event.reason {
+            self.text("reason", reason.as_str());
+        }
+        self.name("quota");
+        let entry = quota::entry(event);
+        serde_json::to_writer(&mut *self.out, &entry).expect("writing to memory cannot fail");
     }
 
     fn kind(&mut self, kind: AuditKind) {
@@ -279,6 +298,9 @@ fn kind_of(kind: &EventKind) -> AuditKind {
         EventKind::RunChanged { .. } => AuditKind::RunChanged,
         EventKind::GuardSeen => AuditKind::GuardSeen,
         EventKind::FenceRefused { .. } => AuditKind::FenceRefused,
+        EventKind::Quota(_) => AuditKind::QuotaChanged,
+        EventKind::RegionSet { .. } => AuditKind::RegionSet,
+        EventKind::HomePut { .. } => AuditKind::HomePut,
         EventKind::Queued | EventKind::WaitEnded { .. } => {
             unreachable!("only audited events become lines")
         }

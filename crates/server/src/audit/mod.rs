@@ -8,11 +8,14 @@
 //!
 //! A thread of its own writes. If the disk fails, the process stops: without its trail the service does not go on.
 
+mod books;
 mod comparison;
 mod files;
 mod line;
+mod quota;
 mod reader;
 mod recovery;
+mod search;
 mod verification;
 mod walk;
 mod writer;
@@ -25,10 +28,12 @@ mod tests;
 pub use comparison::{Comparison, Expected, compare};
 pub use verification::{Finding, Verdict, verify};
 
+pub(crate) use search::Search;
+
 use files::Files;
 use reader::read;
 
-use sereno_api::AuditLine;
+use sereno_api::{AuditLine, LedgerPage};
 use sereno_core::{
     entry::EntryHash,
     ids::{LogId, Position},
@@ -157,12 +162,24 @@ impl Audit {
 
     /// Lines from number `from` on, everything included that was applied before this call.
     pub(crate) async fn read(&self, from: u64, limit: usize) -> Result<Vec<AuditLine>, String> {
+        self.look(move |folder| read(folder, from, limit)).await
+    }
+
+    /// Lines about quotas, everything included that was applied before this call.
+    pub(crate) async fn search(&self, search: Search) -> Result<LedgerPage, String> {
+        self.look(move |folder| search::search(folder, &search)).await
+    }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Path) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
         let (done, flushed) = oneshot::channel();
         self.send(Message::Flush(done));
         flushed.await.map_err(|_| "the audit trail has stopped".to_owned())?;
         let folder = self.folder.clone();
-        let lines = tokio::task::spawn_blocking(move || read(&folder, from, limit));
-        lines.await.map_err(|error| error.to_string())?
+        let seen = tokio::task::spawn_blocking(move || look(&folder));
+        seen.await.map_err(|error| error.to_string())?
     }
 
     /// Writes what is queued, makes it durable, and ends the thread. Nothing is taken afterwards.

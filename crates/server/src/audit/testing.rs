@@ -1,11 +1,11 @@
 //! Events for the tests of the trail.
 
 use sereno_core::{
-    command::Family,
+    command::{Family, NodeRef},
     entry::EntryHash,
-    event::{Event, EventKind},
-    ids::{ClusterTime, Position, Revision, Token},
-    names::{Caller, NamespaceName, Owner, ResourceName},
+    event::{Event, EventKind, LayerChange, LedgerLine, QuotaChange, QuotaEvent},
+    ids::{ClusterTime, Position, ReservationId, Revision, Token},
+    names::{Caller, NamespaceName, Owner, QuotaName, QuotaPath, Reason, ResourceName},
     outcome::{End, WaitEnd},
 };
 use sereno_node::events::EventBatch;
@@ -43,6 +43,26 @@ pub(super) fn ended(owner: &str, token: u64) -> Event {
         owner,
         EventKind::Ended { token: Token(token), end: End::Expired, held_ms: 5, reason: None },
     )
+}
+
+/// A change of a quota.
+pub(super) fn changed(change: QuotaChange, lines: Vec<LedgerLine>) -> Event {
+    let reservation = Some((ReservationId([1; 16]), Token(7)));
+    let reason = Some(Reason::new("a \"test\"").unwrap());
+    let of = QuotaEvent { reservation, change, lines, reason };
+    let quota = event("anna", EventKind::Quota(Box::new(of)));
+    Event { family: Family::Quota, lease_hash: None, ..quota }
+}
+
+pub(super) fn node(path: &str) -> NodeRef {
+    NodeRef { quota: QuotaName::new("gpu").unwrap(), path: QuotaPath::new(path).unwrap() }
+}
+
+/// The root of a quota goes from so much reserved to so much.
+pub(super) fn booked(before: u64, after: u64) -> Event {
+    let layers = vec![LayerChange { committed: (0, 0), reserved: (before, after) }];
+    let lines = vec![LedgerLine { node: node(""), layers }];
+    changed(QuotaChange::Reserved { waited_ms: None }, lines)
 }
 
 /// One that does not belong into the trail.

@@ -1,11 +1,11 @@
 //! The trail through crashes, gaps and damage.
 
 use super::{
-    testing::{batch, ended, granted, wait_ended},
+    testing::{batch, booked, ended, granted, wait_ended},
     *,
 };
 use sereno_api::AuditKind;
-use sereno_core::event::Event;
+use sereno_core::{event::Event, limits};
 use std::fs;
 
 const LOG: LogId = LogId([1; 16]);
@@ -469,4 +469,57 @@ async fn its_files_are_for_their_owner_only() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
     assert_eq!(mode(&files::list(&folder).unwrap()[0].path), 0o600);
+}
+
+#[tokio::test]
+async fn books_that_do_not_go_on_from_where_they_were_are_found() {
+    let mut bench = Bench::new();
+    bench.start(LOG, 0);
+    bench.apply([batch(1, vec![booked(0, 2), booked(2, 5)])]);
+    bench.stop().await;
+    assert_eq!(verify(bench.folder.path()).unwrap().findings, []);
+    bench.start(LOG, 1);
+    bench.apply([batch(2, vec![booked(4, 6)]), batch(3, vec![booked(6, 0)])]);
+    bench.stop().await;
+    let found = verify(bench.folder.path()).unwrap().findings;
+    let [found] = &found[..] else { panic!("{found:?}") };
+    let what = "finds 0 committed and 4 reserved at gpu in default, where line 3 has left 0 and 5";
+    assert_eq!((found.line, found.what.as_str()), (4, what));
+}
+
+/// One look goes over so many lines, whether or not anything is found.
+#[tokio::test]
+async fn a_search_goes_on_where_it_has_stopped() {
+    let bench = Bench::new();
+    // More lines than one look goes over, in several files, of which all are kept.
+    let lines = limits::PAGE_EXAMINED_MAX as u64 + 2_000;
+    let config = AuditConfig { file_bytes: 1 << 20, files: 100, ..config(bench.folder.path()) };
+    let audit = Audit::open(config, Box::new(|why| panic!("{why}"))).unwrap();
+    audit.begin(LOG, Position(0));
+    let others = (1..=lines).map(|position| batch(position, vec![granted("a", position)]));
+    let own = batch(lines + 1, vec![booked(0, 1)]);
+    others.chain([own]).for_each(|batch| audit.applied(&Arc::new(batch)));
+    let mut search = Search {
+        namespace: "default".into(),
+        quota: Some("gpu".into()),
+        path: None,
+        owner: None,
+        since_ms: None,
+        until_ms: None,
+        from: 1,
+        limit: 10,
+    };
+    let first = audit.search(search.clone()).await.unwrap();
+    assert_eq!((first.lines.len(), first.complete), (0, false));
+    assert_eq!(first.next_from, limits::PAGE_EXAMINED_MAX as u64 + 1);
+    search.from = first.next_from;
+    let second = audit.search(search.clone()).await.unwrap();
+    assert_eq!((second.lines.len(), second.complete), (1, true));
+    // Whoever names a time begins with the file that has it.
+    let time = &second.lines[0].time.clone().unwrap();
+    let at_ms = crate::time::parse_rfc3339(time).unwrap();
+    (search.from, search.since_ms) = (1, Some(at_ms + 10 * 60_000));
+    let later = audit.search(search).await.unwrap();
+    assert_eq!((later.lines.len(), later.complete), (0, true), "only the last file is read");
+    audit.stop().await;
 }

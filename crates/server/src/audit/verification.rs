@@ -1,6 +1,7 @@
-//! Verifying a trail by itself: every line, its number, and the chain from file to file.
+//! Verifying a trail by itself: every line, its number, the chain from file to file, and that the books of quotas go on
+//! from line to line.
 
-use super::{files, line::LineHash, recovery};
+use super::{books::Books, files, line::LineHash, recovery};
 use sereno_api::AuditKind;
 use std::{fmt, io, path::Path};
 
@@ -48,6 +49,7 @@ pub struct Verdict {
 pub fn verify(folder: &Path) -> io::Result<Verdict> {
     let mut verdict = Verdict::default();
     let files = files::list_if_any(folder)?;
+    let mut books = Books::default();
     let mut before = None;
     let mut due = None;
     for (index, file) in files.iter().enumerate() {
@@ -58,12 +60,16 @@ pub fn verify(folder: &Path) -> io::Result<Verdict> {
         };
         if due.is_some_and(|due| due != file.first) {
             finding(0, format!("begins with line {}; a file is missing before it", file.first));
+            books.forget();
         }
         let mut seq = file.first;
         for (number, (_, line)) in recovery::lines(&bytes).enumerate() {
             match recovery::fits(line, seq, before) {
                 Ok((parsed, hash)) => {
                     before = Some(hash);
+                    if let Err(what) = books.take(&parsed) {
+                        finding(number + 1, what);
+                    }
                     let first = verdict.range.map_or(seq, |(first, _)| first);
                     verdict.range = Some((first, seq));
                     if let (AuditKind::Gap, Some(from)) = (parsed.kind, parsed.gap_from) {
@@ -72,6 +78,7 @@ pub fn verify(folder: &Path) -> io::Result<Verdict> {
                 }
                 Err(misfit) => {
                     finding(number + 1, misfit.to_string());
+                    books.forget();
                     before = LineHash::of_whole(line);
                 }
             }

@@ -251,6 +251,7 @@ fn node_config(
         snapshot_interval: config.snapshot_every,
         snapshot_bytes: config.snapshot_bytes,
         level_max: config.level_max,
+        region: config.region.clone(),
         shared,
     }
 }

@@ -2,11 +2,12 @@
 
 use super::{
     ByteSize, Config, ConfigError, EtcdConfig, LogEngine, LogFormat, file::File, parse_address,
-    parse_duration, parse_format, parse_log,
+    parse_duration, parse_format, parse_log, parse_region,
 };
+use sereno_core::names::RegionName;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-/// Serve locks, elections, holds and scheduled jobs over HTTP.
+/// Serve locks, elections, holds, quotas and scheduled jobs over HTTP.
 ///
 /// Each option can be given as a flag, in the environment, or in the TOML file of --config under its name without
 /// dashes (`max-connections = 1000`); a flag wins over the environment, that over the file, that over the default.
@@ -36,6 +37,12 @@ pub struct Args {
     /// listens on]
     #[arg(long, env = "SERENO_ADVERTISE", value_name = "URL", hide_env_values = true)]
     pub advertise: Option<String>,
+
+    /// The region in which the service runs: 1 to 64 bytes of a-z 0-9 . _ -. Namespaces and quotas whose home is
+    /// another one are refused here as WRONG_REGION. All nodes of a service are told the same; one that is told nothing
+    /// leaves what the log says. [default: none]
+    #[arg(long, env = "SERENO_REGION", value_name = "NAME", value_parser = parse_region, hide_env_values = true)]
+    pub region: Option<RegionName>,
 
     /// A file with the secret that all nodes of a cluster share (any bytes; spaces and line ends around them do not
     /// count): who does not know it cannot pass commands to the leader. [default: none, on loopback only]
@@ -111,7 +118,7 @@ pub struct Args {
     pub snapshot_bytes: Option<ByteSize>,
 
     /// Understand no higher level of the log's rules, as an older version would: to rehearse a rolling upgrade, or to
-    /// be sure that nobody raises the level yet. [default: 3]
+    /// be sure that nobody raises the level yet. [default: 4]
     #[arg(long, env = "SERENO_LEVEL_MAX", value_name = "LEVEL", hide_env_values = true)]
     pub level_max: Option<u32>,
 
@@ -171,6 +178,7 @@ impl Args {
             http: self.http.or(other.http),
             node_id: self.node_id.or(other.node_id),
             advertise: self.advertise.or(other.advertise),
+            region: self.region.or(other.region),
             cluster_secret_file: self.cluster_secret_file.or(other.cluster_secret_file),
             etcd_user: self.etcd_user.or(other.etcd_user),
             etcd_password_file: self.etcd_password_file.or(other.etcd_password_file),
@@ -204,6 +212,7 @@ impl Args {
             http: self.http.unwrap_or(default.http),
             node_id: self.node_id.unwrap_or(default.node_id),
             advertise: self.advertise,
+            region: self.region,
             cluster_secret_file: self.cluster_secret_file,
             etcd: EtcdConfig {
                 user: self.etcd_user,
@@ -298,6 +307,7 @@ mod tests {
             "--log etcd://",
             "--etcd-compact=maybe",
             "--snapshot-every 5",
+            "--region Europe",
             "--snapshot-bytes 5MB",
             "--log-format xml",
             "--insecure=maybe",

@@ -1,6 +1,9 @@
 //! The TOML file: the same options under the same names.
 
-use super::{Args, ByteSize, ConfigError, parse_address, parse_duration, parse_format, parse_log};
+use super::{
+    Args, ByteSize, ConfigError, parse_address, parse_duration, parse_format, parse_log,
+    parse_region,
+};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +16,7 @@ pub(super) struct File {
     http: Option<String>,
     node_id: Option<String>,
     advertise: Option<String>,
+    region: Option<String>,
     cluster_secret_file: Option<PathBuf>,
     etcd_user: Option<String>,
     etcd_password_file: Option<PathBuf>,
@@ -51,6 +55,7 @@ impl File {
             http: parsed("http", self.http, parse_address)?,
             node_id: self.node_id,
             advertise: self.advertise,
+            region: parsed("region", self.region, parse_region)?,
             cluster_secret_file: self.cluster_secret_file,
             etcd_user: self.etcd_user,
             etcd_password_file: self.etcd_password_file,
@@ -104,6 +109,7 @@ mod tests {
             http = "127.0.0.1:0"
             node-id = "n"
             advertise = "http://n:7480"
+            region = "eu"
             cluster-secret-file = "/s"
             etcd-user = "ana"
             etcd-password-file = "/p"
@@ -133,6 +139,7 @@ mod tests {
             http: Some(_),
             node_id: Some(_),
             advertise: Some(_),
+            region: Some(_),
             cluster_secret_file: Some(_),
             etcd_user: Some(_),
             etcd_password_file: Some(_),

@@ -11,7 +11,7 @@ pub(crate) use etcd::read_file;
 pub use size::ByteSize;
 
 use sereno_api::{DurationError, Millis};
-use sereno_core::LEVEL_MAX;
+use sereno_core::{LEVEL_MAX, names::RegionName};
 use sereno_log::etcd::{EtcdUrl, UrlError};
 use std::{
     fmt,
@@ -37,6 +37,8 @@ pub struct Config {
     pub node_id: String,
     /// Where others can reach the door. `None`: `http://` and the address it listens on.
     pub advertise: Option<String>,
+    /// Where the service runs. `None`: what its log says stays.
+    pub region: Option<RegionName>,
     /// Without authentication, listen on an address that others can reach.
     pub insecure: bool,
     /// Names, besides `localhost`, that the `Host` header may carry.
@@ -123,6 +125,7 @@ impl Default for Config {
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7480),
             node_id: "node-1".into(),
             advertise: None,
+            region: None,
             insecure: false,
             allowed_hosts: Vec::new(),
             snapshot_every: Duration::from_secs(300),
@@ -274,6 +277,10 @@ fn parse_log(text: &str) -> Result<LogEngine, String> {
     }
 }
 
+fn parse_region(text: &str) -> Result<RegionName, String> {
+    RegionName::new(text).map_err(|rule| format!("{text:?} is not the name of a region: it {rule}"))
+}
+
 fn parse_format(text: &str) -> Result<LogFormat, String> {
     match text {
         "text" => Ok(LogFormat::Text),
@@ -360,6 +367,8 @@ mod tests {
         assert!(parse_log("etcd://").is_err());
         assert!(parse_log("sqlite3").unwrap_err().contains("there are sqlite, memory and etcd"));
         assert_eq!(parse_address("localhost:0"), Ok(free_port()));
+        assert_eq!(parse_region("eu-west.1").unwrap().as_str(), "eu-west.1");
+        assert!(parse_region("EU").unwrap_err().contains("it "));
         assert!(parse_address("7480").unwrap_err().contains("127.0.0.1:7480"));
     }
 }

@@ -93,6 +93,7 @@ fn parts(door: &Door, fence_key: &str) -> Result<(NamespaceName, Family, Resourc
         return Err(invalid("must be namespace/family/name, as told in a grant"));
     };
     let leased = wire::to_family(family).filter(|family| *family != Family::Admin);
-    let family = leased.ok_or_else(|| invalid("its family must be lock, election, job or hold"))?;
+    let family =
+        leased.ok_or_else(|| invalid("its family must be lock, election, job, hold or quota"))?;
     Ok((door.namespace(namespace)?, family, fields::resource("fenceKey", name)?))
 }

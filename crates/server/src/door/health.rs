@@ -3,7 +3,7 @@
 use super::{Door, openapi::ReadyProblems, problem::Refused};
 use crate::{
     cluster::NO_SPACE,
-    metrics::{Present, Sample},
+    metrics::{Present, Quotas, Sample},
 };
 use axum::{
     extract::State,
@@ -64,13 +64,16 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>) -> Result<Response, R
     let status = door.node.status().borrow().clone();
     let deadline = Instant::now() + PATIENCE;
     // A node that has stopped has no namespaces to tell of; its counters are still worth something.
-    let namespaces = door.node.read(Consistency::Stale, deadline, Sample::read).await;
+    let read = |state: &_| (Sample::read(state), Quotas::read(state));
+    let read = door.node.read(Consistency::Stale, deadline, read).await;
+    let (namespaces, quotas) = read.map(|(read, _)| read).unwrap_or_default();
     let log_bytes = tokio::time::timeout(PATIENCE, door.log.usage()).await;
     let present = Present {
         status,
         uptime: door.started.elapsed(),
         log_bytes: log_bytes.ok().and_then(Result::ok).map(|usage| usage.bytes),
-        namespaces: namespaces.map(|(samples, _)| samples).unwrap_or_default(),
+        namespaces,
+        quotas,
         etcd: door.reach.storage.etcd(),
         audit_queue: door.audit.as_ref().map(|audit| audit.queued()),
     };

@@ -17,11 +17,11 @@ use crate::metrics::{Kind, Mode};
 use axum::extract::State;
 use hyper::{StatusCode, Uri};
 use percent_encoding::percent_decode_str;
-use sereno_api::{Namespace, NamespacePage, NamespacePut, PutNamespaceRequest};
+use sereno_api::{Namespace, NamespacePage, NamespacePut, Policy, PutNamespaceRequest};
 use sereno_core::{
     State as CoreState,
-    command::{HoldCommand, Operation, PutHoldPolicy, PutNamespace},
-    names::NamespaceName,
+    command::{HoldCommand, Operation, PutHoldPolicy, PutHome, PutNamespace},
+    names::{NamespaceName, RegionName},
     outcome::Done,
     policy::HoldPolicy,
 };
@@ -99,9 +99,10 @@ pub(super) async fn list_namespaces(
     }))
 }
 
-/// Creates a namespace, or replaces its whole policy.
+/// Creates a namespace, or replaces its whole policy, or its home.
 ///
-/// A field left out takes its default, not its old value: read, change, put back with the version read.
+/// Of a policy a field left out takes its default, not its old value: read, change, put back with the version read. A
+/// home is put by itself.
 #[utoipa::path(
     put, path = "/v1/namespaces/{name}", operation_id = "putNamespace", tag = "namespaces",
     params(
@@ -125,21 +126,41 @@ pub(super) async fn put_namespace(
     let (kind, mode, caller) = (Kind::PutNamespace, Mode::Now, caller.require_admin()?);
     let asked = Asked { kind, mode, caller, born_at: request.born_at, timeout };
     let namespace = name_of(&door, uri.path())?;
-    let (policy, holds) = views::to_policies(request.policy);
-    let put = PutNamespace {
-        namespace: namespace.clone(),
-        expected_version: request.expected_version,
-        policy,
-    };
-    // Nodes of lower levels read the first; only what they have no place for goes another way.
-    let operation = match holds == HoldPolicy::default() {
-        true => Operation::PutNamespace(put),
-        false => Operation::Hold(HoldCommand::PutPolicy(PutHoldPolicy { put, holds })),
-    };
+    let operation = to_operation(&namespace, &request)?;
     let decided = door.call(asked, operation).await?;
     let Done::NamespacePut { version } = decided.done else { mismatch(kind) };
     let status = if request.expected_version == 0 { StatusCode::CREATED } else { StatusCode::OK };
     let namespace = namespace.to_string();
     let (revision, cluster_time_ms) = (decided.revision, decided.time);
     Ok(Answer(status, NamespacePut { namespace, version, revision, cluster_time_ms }))
+}
+
+fn to_operation(
+    namespace: &NamespaceName,
+    request: &PutNamespaceRequest,
+) -> Result<Operation, Refused> {
+    let (namespace, expected_version) = (namespace.clone(), request.expected_version);
+    match (request.policy.clone(), request.home.as_deref()) {
+        (Some(policy), None) => Ok(put_policy(namespace, expected_version, policy)),
+        (None, Some(home)) => {
+            let home = Some(home).filter(|home| !home.is_empty()).map(RegionName::new);
+            let home = home.transpose().map_err(|rule| Refused::invalid("home", rule))?;
+            Ok(Operation::PutHome(PutHome { namespace, home, expected_version }))
+        }
+        (Some(_), Some(_)) => {
+            let rule = "is put by itself: two writes, first the home, then the policy";
+            Err(Refused::invalid("home", rule))
+        }
+        (None, None) => Err(Refused::invalid("policy", "is missing; home could be put instead")),
+    }
+}
+
+fn put_policy(namespace: NamespaceName, expected_version: u64, policy: Policy) -> Operation {
+    let (policy, holds) = views::to_policies(policy);
+    let put = PutNamespace { namespace, expected_version, policy };
+    // Nodes of lower levels read the first; only what they have no place for goes another way.
+    match holds == HoldPolicy::default() {
+        true => Operation::PutNamespace(put),
+        false => Operation::Hold(HoldCommand::PutPolicy(PutHoldPolicy { put, holds })),
+    }
 }

@@ -25,6 +25,7 @@ use utoipa::{
         (name = "locks", description = "Locks: grants with leases and fencing tokens."),
         (name = "elections", description = "Elections: a lock with a face; its token is the term."),
         (name = "holds", description = "Holds: something is kept for an owner for a while."),
+        (name = "quotas", description = "Quotas: capacity over a tree of tenants, reserved, committed and returned."),
         (name = "jobs", description = "Scheduled jobs: the ledger of their runs."),
         (name = "guards", description = "What fence guards report."),
         (name = "namespaces", description = "What a namespace allows."),
@@ -89,47 +90,88 @@ macro_rules! problems {
 problems! {
     /// Of campaign.
     CampaignProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked WaitTimeout
-        LeaseEnded Abandoned TooLarge UnsupportedMediaType RequestIdReused QueueFull LimitReached Overloaded
-        Unavailable UnknownOutcome;
+        LeaseEnded Abandoned TooLarge UnsupportedMediaType WrongRegion RequestIdReused QueueFull
+        LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of proclaim and handoff.
     LeaderProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded NotHolder Abandoned
-        VersionConflict TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable
-        UnknownOutcome;
+        VersionConflict TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded
+        Unavailable UnknownOutcome;
     /// Of hold and hold-all.
     HoldProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Taken LeaseEnded NotHolder Abandoned
-        TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+        TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable
+        UnknownOutcome;
     /// Of the other writes about a hold.
     HoldWriteProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder MaxHoldReached TooLarge
-        UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable
+        UnknownOutcome;
     /// Of putting a job.
     PutJobProblems: InvalidArgument PermissionDenied NotFound RequestTimeout VersionConflict RunClaimed TooLarge
-        UnsupportedMediaType LimitReached Overloaded Unavailable UnknownOutcome;
+        UnsupportedMediaType WrongRegion LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of claim-run.
     ClaimProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded Abandoned VersionConflict
-        RunClaimed RunFinished RunPaused RetriesExhausted TooEarly TooLarge UnsupportedMediaType RequestIdReused
-        LimitReached Overloaded Unavailable UnknownOutcome;
+        RunClaimed RunFinished RunPaused RetriesExhausted TooEarly TooLarge UnsupportedMediaType
+        WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of finish-run.
     FinishProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded NotHolder RunFinished TooLarge
-        UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of operators' writes about a job.
     JobProblems: InvalidArgument PermissionDenied NotFound RequestTimeout RunClaimed RunFinished RetriesExhausted
-        TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+        TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable
+        UnknownOutcome;
     /// Of a guard's report.
     ReportProblems: InvalidArgument PermissionDenied NotFound RequestTimeout TooLarge UnsupportedMediaType
-        RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+        WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of reserve.
+    ReserveProblems: InvalidArgument PermissionDenied NotFound RequestTimeout WaitTimeout Abandoned QuotaExhausted
+        ReservationEnded TooLarge UnsupportedMediaType WrongRegion RequestIdReused QueueFull LimitReached Overloaded
+        Unavailable UnknownOutcome;
+    /// Of begin.
+    BeginProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder Abandoned ReservationEnded
+        TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of extend.
+    ExtendProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder MaxHoldReached Abandoned
+        ReservationEnded TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable
+        UnknownOutcome;
+    /// Of resize.
+    ResizeProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder Abandoned QuotaExhausted
+        ReservationEnded TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable
+        UnknownOutcome;
+    /// Of commit.
+    CommitProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder Abandoned ReservationEnded
+        ExceedsReservation ExpiredNoCapacity TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached
+        Overloaded Unavailable UnknownOutcome;
+    /// Of releasing or settling a reservation.
+    ReservationProblems: InvalidArgument PermissionDenied NotFound RequestTimeout NotHolder Abandoned ReservationEnded
+        TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of giving committed use back, and of changing it.
+    UseProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Abandoned ExceedsReservation TooLarge
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of a quota's limits.
+    LimitProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Abandoned VersionConflict TooLarge
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of reports of use, and of what is done about them.
+    ReconcileProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Abandoned StaleReport TooLarge
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of lending capacity to a region.
+    ShareGrantProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Abandoned QuotaExhausted TooLarge
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+    /// Of what becomes of it.
+    ShareProblems: InvalidArgument PermissionDenied NotFound RequestTimeout Abandoned ExceedsReservation TooLarge
+        UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of acquire.
     AcquireProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked WaitTimeout
-        LeaseEnded Abandoned TooLarge UnsupportedMediaType RequestIdReused QueueFull LimitReached Overloaded
-        Unavailable UnknownOutcome;
+        LeaseEnded Abandoned TooLarge UnsupportedMediaType WrongRegion RequestIdReused QueueFull
+        LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of acquire-all.
     AcquireAllProblems: InvalidArgument PermissionDenied FencingRequired NotFound RequestTimeout Locked LeaseEnded
-        Abandoned TooLarge UnsupportedMediaType RequestIdReused LimitReached Overloaded Unavailable UnknownOutcome;
+        Abandoned TooLarge UnsupportedMediaType WrongRegion RequestIdReused LimitReached Overloaded
+        Unavailable UnknownOutcome;
     /// Of renew.
     RenewProblems: InvalidArgument PermissionDenied NotFound RequestTimeout LeaseEnded NotHolder MaxHoldReached
-        TooLarge UnsupportedMediaType LimitReached Overloaded Unavailable UnknownOutcome;
+        TooLarge UnsupportedMediaType WrongRegion LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of renew-many.
-    RenewManyProblems: InvalidArgument PermissionDenied RequestTimeout TooLarge UnsupportedMediaType LimitReached
-        Overloaded Unavailable UnknownOutcome;
+    RenewManyProblems: InvalidArgument PermissionDenied RequestTimeout TooLarge UnsupportedMediaType
+        WrongRegion LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of release and abandon.
     LeaseProblems: InvalidArgument PermissionDenied NotFound RequestTimeout TooLarge UnsupportedMediaType LimitReached
         Overloaded Unavailable UnknownOutcome;
@@ -140,8 +182,8 @@ problems! {
     AdminProblems: InvalidArgument PermissionDenied RequestTimeout TooLarge UnsupportedMediaType RequestIdReused
         Overloaded Unavailable UnknownOutcome;
     /// Of a PUT.
-    PutProblems: InvalidArgument PermissionDenied RequestTimeout VersionConflict TooLarge UnsupportedMediaType
-        LimitReached Overloaded Unavailable UnknownOutcome;
+    PutProblems: InvalidArgument PermissionDenied NotFound RequestTimeout VersionConflict TooLarge
+        UnsupportedMediaType LimitReached Overloaded Unavailable UnknownOutcome;
     /// Of a read of one thing.
     GetProblems: InvalidArgument PermissionDenied NotFound Overloaded Unavailable;
     /// Of a read of an election, or of following it.
@@ -286,6 +328,7 @@ enum WatchFamily {
     Election,
     Job,
     Hold,
+    Quota,
     Admin,
 }
 

@@ -1,6 +1,6 @@
 //! From refusals of the log, and from calls that the log did not decide, to problem documents.
 
-use super::problem::Refused;
+use super::{problem::Refused, quota::refused as quota};
 use crate::{metrics::Kind, wire};
 use sereno_api::{ErrorCode, Holder, InTheWay, Millis, Outcome as Effect, Reason, RetryWith};
 use sereno_core::outcome::{self, Code, Detail, Missing, Outcome, Refusal};
@@ -25,7 +25,7 @@ pub(super) fn refused(kind: Kind, refusal: Refusal, outcome: &Outcome) -> Refuse
 /// A spent acquire had its effect: it was granted once.
 pub(super) fn effect(kind: Kind, code: Code) -> Effect {
     match code {
-        Code::LeaseEnded if kind.asks() => Effect::Applied,
+        Code::LeaseEnded | Code::ReservationEnded if kind.asks() => Effect::Applied,
         _ => Effect::NotApplied,
     }
 }
@@ -35,8 +35,9 @@ pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
     let anew = if has_request_id { RetryWith::NewRequestId } else { RetryWith::SameRequestId };
     match code {
         Code::Locked | Code::WaitTimeout | Code::QueueFull | Code::LimitReached => Some(anew),
-        Code::Taken | Code::RunClaimed | Code::RunPaused => Some(anew),
+        Code::Taken | Code::RunClaimed | Code::RunPaused | Code::QuotaExhausted => Some(anew),
         Code::Abandoned | Code::LeaseEnded | Code::RequestIdReused if has_request_id => Some(anew),
+        Code::ReservationEnded if kind.asks() => Some(anew),
         Code::Overloaded | Code::Unavailable => Some(RetryWith::SameRequestId),
         Code::Abandoned
         | Code::LeaseEnded
@@ -48,7 +49,12 @@ pub(super) fn retry_with(kind: Kind, code: Code) -> Option<RetryWith> {
         | Code::MaxHoldReached
         | Code::VersionConflict
         | Code::RunFinished
-        | Code::RetriesExhausted => None,
+        | Code::RetriesExhausted
+        | Code::ReservationEnded
+        | Code::ExceedsReservation
+        | Code::ExpiredNoCapacity
+        | Code::StaleReport
+        | Code::WrongRegion => None,
     }
 }
 
@@ -56,6 +62,14 @@ fn with_detail(refused: Refused, detail: Detail, single: bool) -> Refused {
     refused.with(|problem| match detail {
         Detail::None | Detail::Paused | Detail::BornAt => {}
         Detail::Missing(_) | Detail::Level { .. } => {}
+        Detail::Home { home } => problem.home = Some(home.to_string()),
+        Detail::Exhausted(of) => quota::exhausted(problem, &of),
+        Detail::Excess(of) => quota::excess(problem, &of),
+        Detail::Report { epoch, age_ms } => quota::stale(problem, epoch, age_ms),
+        Detail::Quarantined { fence } => {
+            problem.reason = Some(Reason::Quarantined);
+            problem.fencing_token = Some(fence.0);
+        }
         Detail::Run { holder: who } => problem.holder = who.as_ref().map(holder),
         Detail::Invalid(invalid) => problem.field = Some(invalid.field),
         Detail::Locked(mut in_the_way) => match in_the_way.pop() {
@@ -118,6 +132,9 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             [one] => held_by(one),
             many => format!("{} resources are not free", many.len()),
         },
+        (Detail::Ended { end, token }, Code::ReservationEnded) => {
+            quota::ended_sentence(*end, *token)
+        }
         (Detail::Ended { end, token }, _) => {
             format!("the lease with token {token} has ended: {}", end.as_str())
         }
@@ -137,6 +154,9 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             "the deadline is final, for payment has begun or maxHold is used up: the hold ends in {in_ms} ms and cannot \
              be renewed"
         ),
+        (Detail::FinalDeadline { in_ms, .. }, _) if kind == Kind::Extend => {
+            format!("maxLifetime is used up: the reservation ends in {in_ms} ms")
+        }
         (Detail::FinalDeadline { in_ms, .. }, _) => {
             format!("maxHold is used up: the ownership ends in {in_ms} ms and cannot be renewed")
         }
@@ -161,6 +181,18 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
             "no candidate of that name waits for the election".into()
         }
         (Detail::Missing(Missing::Job), _) => "there is no such job: put it first".into(),
+        (Detail::Missing(Missing::Reservation), _) => {
+            "no such reservation is known, or not any more".into()
+        }
+        (Detail::Missing(Missing::Node), _) => "there is no such node: put its limit first".into(),
+        (Detail::Missing(Missing::Share), _) => "no such share is known, or not any more".into(),
+        (Detail::Home { home }, _) => format!("region {home} decides about it: ask there"),
+        (Detail::Exhausted(of), code) => quota::exhausted_sentence(code, of),
+        (Detail::Quarantined { fence }, _) => {
+            format!("the reservation with fence {fence} waits for an operator to settle it")
+        }
+        (Detail::Excess(of), _) => quota::excess_sentence(of),
+        (Detail::Report { epoch, age_ms }, _) => quota::stale_sentence(kind, *epoch, *age_ms),
         (Detail::Level { needed }, _) => {
             format!("this belongs to level {needed}, which is not in force yet")
         }
@@ -176,8 +208,11 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
 }
 
 /// Fields that callers write as durations.
-const DURATIONS: [&str; 12] = [
+const DURATIONS: [&str; 15] = [
     "ttl",
+    "maxLifetime",
+    "inFlightTtl",
+    "patience",
     "maxRun",
     "holdCooldown",
     "leaseTtl",
@@ -226,6 +261,7 @@ fn plain_sentence(kind: Kind, code: Code) -> String {
         Code::NotHolder if kind == Kind::ForceRelease => {
             "nobody holds the resource with that token".into()
         }
+        Code::NotHolder if kind.is_quota() => "the reservation has another fence".into(),
         Code::NotHolder => "no such lease on this resource is known".into(),
         Code::Abandoned => "this requestId was abandoned, and is not granted".into(),
         Code::RequestIdReused => "this requestId was used before, with other content".into(),

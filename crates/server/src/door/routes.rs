@@ -2,7 +2,8 @@
 
 use super::{
     Door, acquire, admin, audit, docs, election, elections, guards, health, hold, holds, job, jobs,
-    lease, namespaces, openapi, problem::Refused, reads, renew_many, run, status, watch,
+    lease, ledger, namespaces, openapi, problem::Refused, quota, reads, renew_many, run, status,
+    watch,
 };
 use axum::{
     Router,
@@ -50,11 +51,33 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(hold::release))
         .routes(routes!(hold::force_release))
         .routes(routes!(holds::list_holds))
+        .routes(routes!(quota::reserve::reserve))
+        .routes(routes!(quota::reserve::begin))
+        .routes(routes!(quota::commit::commit))
+        .routes(routes!(quota::commit::release))
+        .routes(routes!(quota::reserve::extend))
+        .routes(routes!(quota::reserve::resize))
+        .routes(routes!(quota::commit::return_use))
+        .routes(routes!(quota::commit::settle))
+        .routes(routes!(quota::commit::abandon))
+        .routes(routes!(quota::limit::put))
+        .routes(routes!(quota::limit::remove))
+        .routes(routes!(quota::books::report))
+        .routes(routes!(quota::books::reconcile))
+        .routes(routes!(quota::books::adjust))
+        .routes(routes!(quota::share::grant))
+        .routes(routes!(quota::share::give_back))
+        .routes(routes!(quota::share::reclaim))
+        .routes(routes!(quota::read::list_quotas))
+        .routes(routes!(quota::read::explain))
+        .routes(routes!(quota::reservations::list_reservations))
+        .routes(routes!(quota::reservations::get_reservation))
         .routes(routes!(guards::report))
         .routes(routes!(namespaces::list_namespaces))
         .routes(routes!(namespaces::get_namespace, namespaces::put_namespace))
         .routes(routes!(watch::watch))
         .routes(routes!(audit::read_audit))
+        .routes(routes!(ledger::read_ledger))
         .routes(routes!(status::get_status))
         .routes(routes!(admin::set_token_floor))
         .routes(routes!(admin::raise_level))
@@ -73,15 +96,17 @@ pub(super) fn documented_rest() -> OpenApiRouter<Arc<Door>> {
         .routes(routes!(elections::get_election))
         .routes(routes!(jobs::get_job))
         .routes(routes!(holds::get_hold))
+        .routes(routes!(quota::read::get_quota))
 }
 
 /// Folders of names, and how one of them is read.
-fn folders() -> [(&'static str, MethodRouter<Arc<Door>>); 4] {
+fn folders() -> [(&'static str, MethodRouter<Arc<Door>>); 5] {
     [
         (reads::LOCKS, get(reads::get_lock)),
         (elections::ELECTIONS, get(elections::get_election)),
         (jobs::JOBS, get(jobs::get_job)),
         (holds::HOLDS, get(holds::get_hold)),
+        (quota::read::QUOTAS, get(quota::read::get_quota)),
     ]
 }
 

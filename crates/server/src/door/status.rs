@@ -45,6 +45,7 @@ pub(super) async fn get_status(
         cluster_time_ms: status.time.0,
         level: status.level,
         level_max: status.level_max,
+        region: status.region.map(|region| region.to_string()),
         leases: status.leases,
         waiters: status.waiters,
         reply_records: status.reply_records,

@@ -109,6 +109,7 @@ pub(super) fn namespace(view: &NamespaceView) -> api::Namespace {
         namespace: view.namespace.to_string(),
         version: view.version,
         policy: policy(&view.policy, &view.holds),
+        home: view.home.as_ref().map(ToString::to_string),
         fencing_proven: view.is_proven,
         leases: view.leases,
         waiters: view.waiters,

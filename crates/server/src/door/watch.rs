@@ -143,7 +143,7 @@ impl Filter {
         let family = match params.get("family") {
             None => None,
             Some(word) => Some(wire::to_family(word).ok_or_else(|| {
-                let rule = format!("must be lock, election, job, hold or admin, is {word:?}");
+                let rule = format!("must be lock, election, job, hold, quota or admin, is {word:?}");
                 Refused::invalid("family", rule)
             })?),
         };
@@ -299,7 +299,12 @@ fn to_event(batch: &EventBatch, event: &Event) -> WatchEvent {
             highest: highest.map(|token| token.0),
             ..base
         },
-        EventKind::GuardSeen => base,
+        EventKind::GuardSeen | EventKind::RegionSet { .. } | EventKind::HomePut { .. } => base,
+        EventKind::Quota(event) => WatchEvent {
+            fencing_token: event.reservation.map(|(_, fence)| fence.0),
+            reason: event.reason.as_ref().map(ToString::to_string),
+            ..base
+        },
         EventKind::JobPut { version } => WatchEvent { version: Some(*version), ..base },
         EventKind::JobPaused { reason, .. } => {
             WatchEvent { reason: Some(reason.to_string()), ..base }
@@ -346,6 +351,9 @@ fn kind(kind: &EventKind) -> WatchKind {
         EventKind::RunChanged { .. } => WatchKind::RunChanged,
         EventKind::GuardSeen => WatchKind::GuardSeen,
         EventKind::FenceRefused { .. } => WatchKind::FenceRefused,
+        EventKind::Quota(_) => WatchKind::QuotaChanged,
+        EventKind::RegionSet { .. } => WatchKind::RegionSet,
+        EventKind::HomePut { .. } => WatchKind::HomePut,
     }
 }
 

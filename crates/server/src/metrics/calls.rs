@@ -44,11 +44,23 @@ pub(crate) enum Kind {
     FinishRun,
     ChangeJob,
     ReportGuard,
+    Reserve,
+    BeginWork,
+    Commit,
+    Extend,
+    Resize,
+    ReleaseReservation,
+    ReturnUse,
+    Settle,
+    PutLimit,
+    ReportUsage,
+    Reconcile,
+    ChangeQuota,
 }
 
 impl Kind {
     fn may_wait(self) -> bool {
-        matches!(self, Self::Acquire | Self::Campaign)
+        matches!(self, Self::Acquire | Self::Campaign | Self::Reserve)
     }
 
     /// Whether it asks for something that is leased: refused while the log's storage is nearly full.
@@ -61,6 +73,7 @@ impl Kind {
                 | Self::Hold
                 | Self::HoldAll
                 | Self::ClaimRun
+                | Self::Reserve
         )
     }
 
@@ -80,6 +93,26 @@ impl Kind {
                     | Self::ChangeJob
                     | Self::ReportGuard
             )
+            || self.is_quota()
+    }
+
+    /// Whether it is about a quota or a reservation.
+    pub(crate) fn is_quota(self) -> bool {
+        matches!(
+            self,
+            Self::Reserve
+                | Self::BeginWork
+                | Self::Commit
+                | Self::Extend
+                | Self::Resize
+                | Self::ReleaseReservation
+                | Self::ReturnUse
+                | Self::Settle
+                | Self::PutLimit
+                | Self::ReportUsage
+                | Self::Reconcile
+                | Self::ChangeQuota
+        )
     }
 
     /// Whose lease it renews, where it is about a single one.
@@ -89,11 +122,12 @@ impl Kind {
             Self::RenewTerm => Some(CoreFamily::Election),
             Self::RenewHold => Some(CoreFamily::Hold),
             Self::RenewRun => Some(CoreFamily::Job),
+            Self::Extend => Some(CoreFamily::Quota),
             _ => None,
         }
     }
 
-    const ALL: [Self; 27] = [
+    const ALL: [Self; 39] = [
         Self::Acquire,
         Self::AcquireAll,
         Self::Renew,
@@ -121,6 +155,18 @@ impl Kind {
         Self::FinishRun,
         Self::ChangeJob,
         Self::ReportGuard,
+        Self::Reserve,
+        Self::BeginWork,
+        Self::Commit,
+        Self::Extend,
+        Self::Resize,
+        Self::ReleaseReservation,
+        Self::ReturnUse,
+        Self::Settle,
+        Self::PutLimit,
+        Self::ReportUsage,
+        Self::Reconcile,
+        Self::ChangeQuota,
     ];
 
     fn as_str(self) -> &'static str {
@@ -152,6 +198,18 @@ impl Kind {
             Self::FinishRun => "finishRun",
             Self::ChangeJob => "changeJob",
             Self::ReportGuard => "reportGuard",
+            Self::Reserve => "reserve",
+            Self::BeginWork => "begin",
+            Self::Commit => "commit",
+            Self::Extend => "extend",
+            Self::Resize => "resize",
+            Self::ReleaseReservation => "releaseReservation",
+            Self::ReturnUse => "return",
+            Self::Settle => "settle",
+            Self::PutLimit => "putLimit",
+            Self::ReportUsage => "reportUsage",
+            Self::Reconcile => "reconcile",
+            Self::ChangeQuota => "changeQuota",
         }
     }
 }
@@ -214,7 +272,11 @@ impl CallMetrics {
             }
         }
         for family in Kind::ALL.into_iter().filter_map(Kind::renews) {
-            for code in [ErrorCode::LeaseEnded, ErrorCode::NotHolder, ErrorCode::MaxHoldReached] {
+            let ended = match family {
+                CoreFamily::Quota => ErrorCode::ReservationEnded,
+                _ => ErrorCode::LeaseEnded,
+            };
+            for code in [ended, ErrorCode::NotHolder, ErrorCode::MaxHoldReached] {
                 let labels = [("family", family.as_str()), ("code", code.as_str())];
                 drop(metrics.renewals_refused.get_or_create(&labels));
             }

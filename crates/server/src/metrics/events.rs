@@ -2,6 +2,7 @@
 
 use super::{
     NAMESPACES_SHOWN, OTHERS, long_seconds,
+    quotas::QuotaEvents,
     vacancies::{Vacancies, Vacant},
 };
 use prometheus_client::{
@@ -10,7 +11,7 @@ use prometheus_client::{
 };
 use sereno_core::{
     command::Family as CoreFamily,
-    event::{Event, EventKind},
+    event::{Event, EventKind, QuotaChange, QuotaEvent},
     ids::{ClusterTime, Position},
     names::NamespaceName,
     outcome::{End, RunState},
@@ -30,6 +31,7 @@ use std::{
 pub(crate) struct EventMetrics {
     live: AtomicBool,
     families: Families,
+    quotas: QuotaEvents,
     namespaces: Mutex<BTreeMap<(NamespaceName, CoreFamily), Arc<Namespace>>>,
     vacancies: Mutex<Vacancies>,
 }
@@ -65,6 +67,7 @@ struct Namespace {
     handed_off: Counter,
     finished: Counter,
     replaced: Counter,
+    committed: Counter,
 }
 
 impl Namespace {
@@ -82,6 +85,32 @@ impl Namespace {
             End::HandedOff => &self.handed_off,
             End::Finished => &self.finished,
             End::Replaced => &self.replaced,
+            End::Committed => &self.committed,
+        }
+    }
+}
+
+impl Namespace {
+    /// Grants and ends of reservations count like those of leases.
+    fn count_quota(&self, event: &QuotaEvent) {
+        match event.change {
+            QuotaChange::Reserved { waited_ms: None } => {
+                self.granted_at_once.inc();
+            }
+            QuotaChange::Reserved { waited_ms: Some(waited_ms) } => {
+                self.granted_after_wait.inc();
+                self.waited_for_grant.observe(seconds(waited_ms));
+            }
+            QuotaChange::Committed { by_expiry: true, .. } | QuotaChange::Expired => {
+                self.expired.inc();
+            }
+            QuotaChange::Committed { is_final: true, .. } => {
+                self.committed.inc();
+            }
+            QuotaChange::Released => {
+                self.released.inc();
+            }
+            _ => {}
         }
     }
 }
@@ -137,13 +166,18 @@ impl EventMetrics {
         let metrics = Self {
             live: AtomicBool::new(false),
             families,
+            quotas: QuotaEvents::register(registry),
             namespaces: Mutex::default(),
             vacancies: Mutex::default(),
         };
         if let Ok(default) = NamespaceName::new(NamespaceName::DEFAULT) {
-            for family in
-                [CoreFamily::Lock, CoreFamily::Election, CoreFamily::Hold, CoreFamily::Job]
-            {
+            for family in [
+                CoreFamily::Lock,
+                CoreFamily::Election,
+                CoreFamily::Hold,
+                CoreFamily::Job,
+                CoreFamily::Quota,
+            ] {
                 metrics.namespace(&default, family);
             }
         }
@@ -162,6 +196,9 @@ impl EventMetrics {
         }
         if known.len() < NAMESPACES_SHOWN {
             let namespace = Arc::new(self.families.namespace(name.as_str(), family.as_str()));
+            if family == CoreFamily::Quota {
+                self.quotas.begin(name.as_str());
+            }
             known.insert((name.clone(), family), Arc::clone(&namespace));
             return namespace;
         }
@@ -186,6 +223,11 @@ impl EventMetrics {
             }
             _ => {}
         }
+    }
+
+    /// Adds what is known of quotas whose books and reality differ.
+    pub(super) fn drifts(&self, registry: &mut Registry) {
+        self.quotas.drifts(registry);
     }
 
     /// The elections that were led and are not.
@@ -224,6 +266,10 @@ impl EventMetrics {
                 let [of, _] = namespace.labels();
                 self.families.runs.get_or_create(&[of, ("state", state)]).inc();
             }
+            EventKind::Quota(of) => {
+                namespace.count_quota(of);
+                self.quotas.count(&namespace.label, of);
+            }
             EventKind::Queued
             | EventKind::NamespacePut { .. }
             | EventKind::TokenFloorSet { .. }
@@ -235,6 +281,8 @@ impl EventMetrics {
             | EventKind::JobPaused { .. }
             | EventKind::RunAsked { .. }
             | EventKind::RunClaimed { .. }
+            | EventKind::RegionSet { .. }
+            | EventKind::HomePut { .. }
             | EventKind::GuardSeen => {}
         }
     }
@@ -263,6 +311,7 @@ impl Families {
             handed_off: ended(End::HandedOff),
             finished: ended(End::Finished),
             replaced: ended(End::Replaced),
+            committed: ended(End::Committed),
             released: ended(End::Released),
             expired: ended(End::Expired),
             max_hold: ended(End::MaxHold),
@@ -286,8 +335,11 @@ impl Sink for EventMetrics {
     fn applied(&self, batch: &Arc<EventBatch>) {
         let is_live = self.live.load(Ordering::Relaxed);
         for event in &batch.events {
-            // Who was without a leader before this process began is so still.
+            // Who was without a leader, or drifted, before this process began is so still.
             self.note_vacancy(event, batch.time);
+            if let EventKind::Quota(of) = &event.kind {
+                self.quotas.note(event, of);
+            }
             if is_live {
                 self.count(event);
             }

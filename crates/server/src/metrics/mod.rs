@@ -11,6 +11,7 @@ mod events;
 mod hot;
 mod leaderless;
 mod node;
+mod quotas;
 mod scrape;
 mod vacancies;
 
@@ -20,6 +21,7 @@ pub(crate) use events::EventMetrics;
 pub(crate) use hot::HotResources;
 pub(crate) use leaderless::Leaderless;
 pub(crate) use node::NodeMetrics;
+pub(crate) use quotas::Quotas;
 pub(crate) use scrape::{Present, Sample};
 
 use prometheus_client::{metrics::histogram::Histogram, registry::Registry};
@@ -56,7 +58,12 @@ impl Metrics {
     /// The whole text, with what is now.
     pub(crate) fn encode(&self, present: &Present) -> Result<String, std::fmt::Error> {
         let vacant = self.events.vacant(present.status.time);
-        scrape::encode(&self.registry, present, vacant, &self.hot.top())
+        let hot = self.hot.top();
+        scrape::encode(&self.registry, present, |now| {
+            scrape::elections(now, vacant);
+            scrape::hot_resources(now, &hot);
+            self.events.drifts(now);
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is, at the moment somebody asks: read from the state and the node's status, never kept.
 
-use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot, vacancies::Vacant};
+use super::{NAMESPACES_SHOWN, OTHERS, hot::Hot, quotas::Quotas, vacancies::Vacant};
 use crate::cluster::Seen;
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
@@ -19,7 +19,7 @@ use std::{sync::atomic::AtomicU64, time::Duration};
 /// Namespaces looked at for one answer.
 const NAMESPACES_READ: usize = 1_000;
 
-type Figure = Gauge<f64, AtomicU64>;
+pub(super) type Figure = Gauge<f64, AtomicU64>;
 
 /// What belongs to one namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,23 +92,24 @@ pub(crate) struct Present {
     pub(crate) uptime: Duration,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) namespaces: Vec<Sample>,
+    pub(crate) quotas: Quotas,
     pub(crate) audit_queue: Option<u64>,
     /// What is known of the log's etcd.
     pub(crate) etcd: Option<Seen>,
 }
 
+/// `more` adds what this process has seen going on.
 pub(super) fn encode(
     counted: &Registry,
     present: &Present,
-    vacant: Vacant,
-    hot: &[Hot],
+    more: impl FnOnce(&mut Registry),
 ) -> Result<String, std::fmt::Error> {
     let mut now = Registry::with_prefix("sereno");
     node(&mut now, present);
     super::cluster::encode(&mut now, &present.status, present.etcd.as_ref());
     namespaces(&mut now, &present.namespaces);
-    elections(&mut now, vacant);
-    hot_resources(&mut now, hot);
+    present.quotas.encode(&mut now);
+    more(&mut now);
     let mut text = String::with_capacity(32 << 10);
     encode_registry(&mut text, counted)?;
     encode_registry(&mut text, &now)?;
@@ -211,14 +212,14 @@ fn namespaces(registry: &mut Registry, samples: &[Sample]) {
     }
 }
 
-fn elections(registry: &mut Registry, vacant: Vacant) {
+pub(super) fn elections(registry: &mut Registry, vacant: Vacant) {
     let help = "Elections that were led within a day and have no leader now";
     gauge(registry, "elections_vacant", help, vacant.count as f64);
     let help = "For how long the first of them has had none";
     gauge(registry, "elections_vacant_oldest_seconds", help, seconds(vacant.oldest_ms));
 }
 
-fn hot_resources(registry: &mut Registry, hot: &[Hot]) {
+pub(super) fn hot_resources(registry: &mut Registry, hot: &[Hot]) {
     let family = Family::<[(&str, String); 2], Figure>::default();
     for one in hot {
         let labels = [("namespace", one.namespace.clone()), ("resource", one.resource.clone())];

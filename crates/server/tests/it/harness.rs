@@ -175,6 +175,8 @@ fn operation(method: &Method, path: &str) -> Option<&'static Value> {
             ("/v1/elections/", "{election}"),
             ("/v1/jobs/", "{job}"),
             ("/v1/holds/", "{resource}"),
+            ("/v1/quotas/", "{node}"),
+            ("/v1/reservations/", "{reservationId}"),
             ("/v1/namespaces/", "{name}"),
             ("/errors/", "{code}"),
         ];

@@ -111,12 +111,107 @@ async fn a_lost_leader_shows_until_the_next_one_leads() {
     bench.stop().await;
 }
 
+/// A quota of which some is used, and more than the books say.
+async fn quota(bench: &Bench) {
+    let post = async |verb: &str, fields: serde_json::Value| {
+        let answer = bench.post(&format!("/v1/quotas/{verb}"), with_id(fields)).await;
+        answer.ok::<serde_json::Value>()
+    };
+    let put = json!({"quota": "gpu", "limit": 10, "expectedVersion": 0});
+    post("put-limit", put).await;
+    let acme = json!({"quota": "gpu", "path": "acme", "limit": 4, "expectedVersion": 0});
+    post("put-limit", acme).await;
+    let reserve = async |amount: u64, more: serde_json::Value| {
+        let items = json!([{"quota": "gpu", "path": "acme", "amount": amount}]);
+        let mut body = json!({"owner": "o", "items": items, "ttl": "1m"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        post("reserve", body).await["reservationId"].clone()
+    };
+    let first = reserve(3, json!({})).await;
+    post("commit", json!({"reservationId": first})).await;
+    reserve(1, json!({})).await;
+    let lend = json!({"quota": "gpu", "region": "us", "amount": 5, "overdraftCap": 2});
+    let share = post("share-grant", lend).await["shareId"].clone();
+    post("share-reclaim", json!({"shareId": share, "reason": "a test"})).await;
+    let read = bench.get("/v1/quotas/gpu").await.body;
+    let report = json!({
+        "quota": "gpu", "reporter": "counter", "epoch": 1, "observed": 9, "committedThen": read["node"]["committed"],
+        "asOfRevision": read["revision"], "clusterTimeMs": read["clusterTimeMs"],
+    });
+    post("report-usage", report).await;
+    let cut = json!({"quota": "gpu", "path": "acme", "limit": 1, "expectedVersion": 1});
+    post("put-limit", cut).await;
+}
+
+#[tokio::test]
+async fn quotas_show_their_books_and_what_somebody_has_to_look_at() {
+    let bench = Bench::memory().await;
+    quota(&bench).await;
+    let text = text(&bench).await;
+    for line in [
+        "sereno_quota_limit{namespace=\"default\",quota=\"gpu\",path=\"\"} 10.0",
+        "sereno_quota_limit{namespace=\"default\",quota=\"gpu\",path=\"acme\"} 1.0",
+        "sereno_quota_committed{namespace=\"default\",quota=\"gpu\",path=\"\"} 3.0",
+        // One by a reservation, and what is kept of the share.
+        "sereno_quota_reserved{namespace=\"default\",quota=\"gpu\",path=\"\"} 4.0",
+        "sereno_quota_available{namespace=\"default\",quota=\"gpu\",path=\"\"} 3.0",
+        "sereno_quota_available{namespace=\"default\",quota=\"gpu\",path=\"acme\"} 0.0",
+        "sereno_quota_debt{namespace=\"default\",quota=\"gpu\",path=\"acme\"} 3.0",
+        "sereno_quota_nodes_in_debt 1.0",
+        "sereno_quota_lent{namespace=\"default\",quota=\"gpu\"} 5.0",
+        "sereno_quota_lent_twice{namespace=\"default\",quota=\"gpu\"} 2.0",
+        "sereno_quotas_lent_twice 1.0",
+        "sereno_quota_waiters{namespace=\"default\",quota=\"gpu\"} 0.0",
+        "sereno_quota_quarantined 0.0",
+        // Nine were counted: three are committed, and four may be reserved.
+        "sereno_quota_drift{namespace=\"default\",quota=\"gpu\",path=\"\"} 2.0",
+        "sereno_quota_drifting 1.0",
+        "sereno_quota_reports_total{namespace=\"default\",drift=\"more\"} 1",
+        "sereno_quota_reports_total{namespace=\"default\",drift=\"none\"} 0",
+        "sereno_quota_expiries_total{namespace=\"default\",fate=\"release\"} 0",
+        "sereno_quota_late_commits_total{namespace=\"default\"} 0",
+        "sereno_quota_reconciliations_total{namespace=\"default\"} 0",
+        "sereno_grants_total{namespace=\"default\",family=\"quota\",waited=\"false\"} 2",
+        "sereno_ends_total{namespace=\"default\",family=\"quota\",end=\"committed\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn what_nobody_has_settled_shows_until_somebody_does() {
+    let bench = Bench::memory().await;
+    quota(&bench).await;
+    let mut watch = Stream::open_path(&bench, "/v1/watch?family=quota").await;
+    watch.next().await.unwrap();
+    let items = json!([{"quota": "gpu", "amount": 1}]);
+    let body = json!({"owner": "o", "items": items, "ttl": "1s", "onExpiry": "quarantine"});
+    let path = "/v1/quotas/reserve";
+    let reserved: serde_json::Value = bench.post(path, with_id(body)).await.ok();
+    let id = reserved["reservationId"].as_str().unwrap().to_owned();
+    // It is reserved; and its deadline passes.
+    watch.next().await.unwrap();
+    watch.next().await.unwrap();
+    let quarantined = "sereno_quota_quarantined 1.0";
+    let seen = text(&bench).await;
+    assert!(seen.contains(quarantined), "{seen}");
+    assert!(
+        seen.contains("sereno_quota_expiries_total{namespace=\"default\",fate=\"quarantine\"} 1")
+    );
+    let settle = json!({"reservationId": id, "settlement": "release", "reason": "it never began"});
+    bench.post("/v1/quotas/settle", with_id(settle)).await.ok::<serde_json::Value>();
+    assert!(text(&bench).await.contains("sereno_quota_quarantined 0.0"));
+    bench.stop().await;
+}
+
 #[tokio::test]
 async fn alerts_ask_only_for_metrics_that_there_are() {
     let bench = Bench::start(Engine::Sqlite).await;
     let money = json!({"fencing": "enforced", "fencingRequired": true});
     let money = json!({"expectedVersion": 0, "policy": money});
     bench.put("/v1/namespaces/money", money).await.ok::<serde_json::Value>();
+    quota(&bench).await;
     let text = text(&bench).await;
     let alerts = include_str!("../../../../docs/alerts.yml");
     let mut asked = 0;
@@ -137,6 +232,7 @@ async fn alerts_ask_only_for_metrics_that_there_are() {
 async fn every_metric_is_in_the_documentation() {
     let bench = Bench::start(Engine::Sqlite).await;
     bench.grant("a").await;
+    quota(&bench).await;
     let page = include_str!("../../../../docs/metrics.md");
     let mut told = 0;
     for line in text(&bench).await.lines() {

@@ -4,7 +4,7 @@
 use crate::clock::Real;
 use sereno_core::{
     Applied,
-    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation},
+    command::{Command, ElectionCommand, HoldCommand, JobCommand, Operation, QuotaCommand},
     entry::Head,
     ids::{LeaseId, Revision},
     outcome::{Done, Outcome},
@@ -89,6 +89,8 @@ pub(crate) fn lease_id_of(operation: &Operation) -> Option<LeaseId> {
         Operation::Election(ElectionCommand::Campaign(op)) => Some(op.lease_id),
         Operation::Hold(HoldCommand::Hold(op)) => Some(op.lease_id),
         Operation::Job(JobCommand::ClaimRun(op)) => Some(op.lease_id),
+        // A reservation's name is drawn as a lease id is.
+        Operation::Quota(QuotaCommand::Reserve(op)) => Some(LeaseId(op.reservation.0)),
         _ => None,
     }
 }

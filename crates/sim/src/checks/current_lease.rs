@@ -26,6 +26,7 @@ pub(super) fn event(ledger: &Ledger, told: &Told, change: &Change) {
         // By the owner of a hold: `holds` looks at that.
         End::Released | End::Replaced => {}
         End::HandedOff | End::Finished => panic!("S4: {place}: a hold is not {end:?}"),
+        End::Committed => panic!("S4: {place}: only a reservation of a quota is committed"),
         End::Expired | End::MaxHold | End::Abandoned => {}
     }
 }

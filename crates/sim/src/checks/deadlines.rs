@@ -61,6 +61,7 @@ impl Deadlines {
                 );
             }
             End::Released | End::Forced | End::HandedOff | End::Finished | End::Replaced => {}
+            End::Committed => panic!("S8: {place}: only a reservation of a quota is committed"),
         }
     }
 }

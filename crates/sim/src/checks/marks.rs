@@ -97,6 +97,11 @@ impl Marks {
             (Code::Taken, _) => self.mark("what is held is taken"),
             (Code::RunClaimed, _) => self.mark("a run is somebody else's"),
             (Code::RunFinished, _) => self.mark("a finished run is told so"),
+            (Code::QuotaExhausted, _) => self.mark("quota is exhausted"),
+            (Code::ExpiredNoCapacity, _) => {
+                self.mark("an expired reservation is refused for want of room");
+            }
+            (Code::ExceedsReservation, _) => self.mark("more is named than there is"),
             (_, Detail::Paused) => self.mark("nothing is granted after a restore"),
             (Code::Abandoned, _) => self.mark("an acquire comes after its abandon"),
             (Code::LeaseEnded, _) => self.mark("a spent request, or lease, is told so"),

@@ -19,6 +19,7 @@ mod one_state;
 mod order;
 mod policies;
 pub(crate) mod quorum;
+mod quotas;
 mod requests;
 mod slots;
 mod tokens;
@@ -38,16 +39,18 @@ use marks::Marks;
 use one_holder::OneHolder;
 pub(crate) use one_state::OneState;
 use policies::Policies;
+use quotas::Moment;
+pub(crate) use quotas::Quotas;
 use requests::Requests;
 use sereno_core::{
-    Applied,
+    Applied, State,
     command::{Command, ElectionCommand, Family, HoldCommand, JobCommand, LeaseRef, Operation},
     entry::{Body, Entry},
     event::{Event, EventKind},
     ids::{ClusterTime, LeaseId, Revision, Token},
     limits::SWEEP_OBJECTS_MAX,
     names::{NamespaceName, Owner},
-    outcome::{AbandonedWas, Done, End, Grant, Outcome, Renewed},
+    outcome::{AbandonedWas, Done, End, Grant, Outcome, QuotaDone, Renewed},
 };
 pub(crate) use slots::Slots;
 use tokens::Tokens;
@@ -90,12 +93,14 @@ pub(crate) struct OfLog {
     levels: Levels,
     holds: Holds,
     pub(crate) slots: Slots,
+    pub(crate) quotas: Quotas,
 }
 
 impl OfLog {
     /// As a restore makes it: nobody waits any more.
     pub(crate) fn restored(mut self) -> Self {
         self.ledger.queues.clear();
+        self.quotas.restored();
         self
     }
 }
@@ -126,24 +131,29 @@ impl Checks {
         };
         for command in commands {
             self.of_log.ledger.carries(command);
+            self.of_log.quotas.carries(command);
             self.answers.lands(command);
         }
         // Events and outcomes in the order of revisions, as they came about.
         let mut events = applied.events.iter().peekable();
         for (command, outcome) in commands.iter().zip(&applied.outcomes) {
             while let Some(event) = events.next_if(|event| event.revision <= outcome.revision) {
-                self.event(event, entry.time, now);
+                let cause = Some(command).filter(|_| event.revision == outcome.revision);
+                self.event(event, cause, entry.time, now);
             }
             self.outcome(command, outcome, &applied.events);
         }
         for event in events {
-            self.event(event, entry.time, now);
+            self.event(event, None, entry.time, now);
         }
         for settled in &applied.settled {
             if let Some(grant) = settled.outcome.result.as_ref().ok().and_then(Done::grant) {
                 self.of_log.deadlines.granted(entry.time, grant);
                 let lease = grant.lease_id.public_hash();
                 self.of_log.policies.answered(lease, entry.time.plus(grant.expires_in_ms));
+            }
+            if let Ok(Done::Quota(QuotaDone::Reserved(reserved))) = &settled.outcome.result {
+                self.of_log.quotas.told(entry.time, reserved);
             }
         }
         let is_expiry = |event: &&Event| {
@@ -154,11 +164,17 @@ impl Checks {
         }
     }
 
-    fn event(&mut self, event: &Event, time: ClusterTime, now: Real) {
+    /// `cause`: the command in whose revision it came about.
+    fn event(&mut self, event: &Event, cause: Option<&Command>, time: ClusterTime, now: Real) {
         self.grants += u64::from(matches!(event.kind, EventKind::Granted { .. }));
         self.marks.event(event.family, &event.kind);
         self.tokens.event(&event.kind);
         self.of_log.slots.event(event);
+        if event.family == Family::Quota {
+            let announced_at = self.of_log.ledger.announced_at;
+            let moment = Moment { cause, time, announced_at, now };
+            return self.of_log.quotas.event(event, &moment, &self.told, &mut self.marks);
+        }
         let (Some(namespace), Some(resource), Some(lease)) =
             (&event.namespace, &event.resource, event.lease_hash)
         else {
@@ -198,6 +214,7 @@ impl Checks {
         of_log.slots.outcome(&command.operation, outcome);
         let own = || events.iter().filter(move |event| event.revision == outcome.revision);
         elections::outcome(&command.operation, outcome, own());
+        of_log.quotas.outcome(command, outcome, own().next().is_none());
         of_log.holds.outcome(&command.operation, outcome, own());
         let asked = asked_for(&command.operation);
         if let (Some((family, namespace)), Ok(done)) = (asked, &outcome.result)
@@ -312,6 +329,11 @@ impl Checks {
     /// What an entry has decided is there to be told.
     pub(crate) fn decided(&mut self, applied: Applied, newest: Revision) {
         self.answers.decided(applied, newest);
+    }
+
+    /// What the state says of quotas after an entry.
+    pub(crate) fn compare(&mut self, state: &State) {
+        self.of_log.quotas.compare(state);
     }
 
     /// A write has reached its resource.

@@ -85,6 +85,7 @@ impl Policies {
             End::Released | End::Abandoned | End::HandedOff | End::Finished | End::Replaced => {
                 return;
             }
+            End::Committed => panic!("{place}: only a reservation of a quota is committed"),
         };
         if end == End::MaxHold {
             let bound = self.final_deadline(lease);

@@ -2,10 +2,10 @@
 
 use super::ledger::request_key;
 use sereno_core::{
-    command::{Command, ElectionCommand, Family, HoldCommand, JobCommand, Operation},
+    command::{Command, ElectionCommand, Family, HoldCommand, JobCommand, Operation, QuotaCommand},
     ids::{ClusterTime, LeaseId, Token},
     names::RequestId,
-    outcome::{AbandonedWas, Code, Detail, Done, Outcome},
+    outcome::{AbandonedWas, Code, Detail, Done, Outcome, QuotaDone, ReservationState},
 };
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Requests {
             return self.abandoned(key, outcome);
         }
         if let Some(key) = key_of(&command.operation) {
-            self.answered(key, outcome, answer_of(outcome));
+            self.answered(key, outcome, answer_of(&command.operation, outcome));
         }
     }
 
@@ -112,6 +112,7 @@ fn key_of(operation: &Operation) -> Option<String> {
         Operation::Election(op) => (Family::Election, op.namespace(), election_request(op)?),
         Operation::Hold(op) => (Family::Hold, op.namespace(), hold_request(op)?),
         Operation::Job(op) => (Family::Job, op.namespace(), job_request(op)?),
+        Operation::Quota(op) => (Family::Quota, op.namespace(), op.request_id()),
         _ => return None,
     };
     Some(request_key(family, namespace, request_id))
@@ -146,9 +147,13 @@ fn job_request(op: &JobCommand) -> Option<&RequestId> {
     }
 }
 
-fn answer_of(outcome: &Outcome) -> Answer {
+fn answer_of(operation: &Operation, outcome: &Outcome) -> Answer {
+    let reserves = matches!(operation, Operation::Quota(QuotaCommand::Reserve(_)));
     match &outcome.result {
         Ok(Done::Waiting(_)) => Answer::Waiting,
+        Ok(Done::Quota(QuotaDone::Reserved(reserved))) if reserves => {
+            Answer::Granted(LeaseId(reserved.reservation.0), reserved.fence, false)
+        }
         Ok(done) => match done.grant() {
             Some(grant) => {
                 let yours = matches!(done, Done::Held(held) if held.yours);
@@ -158,6 +163,9 @@ fn answer_of(outcome: &Outcome) -> Answer {
         },
         Err(refusal) => match (refusal.code, &refusal.detail) {
             (Code::LeaseEnded, Detail::Ended { token, .. }) => Answer::Ended(*token),
+            (Code::ReservationEnded, Detail::Ended { token, .. }) if reserves => {
+                Answer::Ended(*token)
+            }
             (Code::Unavailable | Code::Overloaded, _) => Answer::None,
             (code, _) => Answer::Refused(code),
         },
@@ -174,6 +182,10 @@ fn written(done: &Done) -> Done {
             extended.renewed.final_deadline_in_ms = None;
         }
         Done::JobChanged { paused, .. } => *paused = false,
+        Done::Quota(QuotaDone::Reserved(reserved)) => {
+            (reserved.expires_in_ms, reserved.final_deadline_in_ms) = (0, 0);
+            (reserved.items, reserved.state) = (Vec::new(), ReservationState::Reserved);
+        }
         _ => {}
     }
     done

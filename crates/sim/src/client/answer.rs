@@ -6,7 +6,7 @@ use crate::{
     event::{Attempt, Seen, ToClient},
     world::World,
 };
-use sereno_core::outcome::{Code, Detail, Done, Grant, Outcome, Refusal, Renewed};
+use sereno_core::outcome::{Code, Detail, Done, Grant, Outcome, QuotaDone, Refusal, Renewed};
 use sereno_node::{
     clock::Mono,
     handle::{Reply, Undecided},
@@ -70,6 +70,7 @@ impl World {
         let level = self.truth.state.level();
         match &self.clients[client].job {
             Job::Asking(asking) => asking.what.level() > level,
+            Job::Reserving(_) | Job::Keeping(_) => level < 4,
             Job::Doing { operations, .. } => {
                 operations.last().is_some_and(|operation| operation.level() > level)
             }
@@ -117,11 +118,15 @@ impl World {
                 let holding = self.granted(&asking, grant, open.sent_at, now);
                 self.client_holds(client, holding);
             }
-            (Job::Asking(_), Ok(Done::Waiting(_))) => {
+            (Job::Reserving(reserving), Ok(Done::Quota(QuotaDone::Reserved(reserved)))) => {
+                self.reserved(client, &reserving, reserved, open.sent_at);
+            }
+            (Job::Asking(_) | Job::Reserving(_), Ok(Done::Waiting(_))) => {
                 // Whoever does not have its call held asks again after a while.
                 let pause_ms = self.random.between(20, 1_500);
                 self.clients[client].next_at = now.plus_ms(pause_ms);
             }
+            (Job::Keeping(keeping), result) => self.step_answered(client, keeping, open, result),
             (Job::Holding(holding), result) => self.renewed(client, holding, open, result),
             (Job::Doing { mut operations, until }, _) => {
                 operations.pop();

@@ -17,6 +17,10 @@ pub(super) const ENDING_MS: u64 = 40_000;
 
 impl World {
     pub(super) fn client_begins(&mut self, client: usize, now: Mono) {
+        // What is drawn for it is drawn in its own histories alone.
+        if self.config.is_of_quotas() && self.random.in_1000(self.config.quotas) {
+            return self.quota_begins(client, now);
+        }
         if self.random.in_1000(130) {
             return self.operator_begins(client, now);
         }

@@ -9,6 +9,7 @@ mod face;
 mod hold;
 mod operator;
 mod owner;
+mod quota;
 mod replica;
 mod send;
 mod turn;
@@ -19,6 +20,7 @@ use crate::{
     event::{Attempt, ToClient},
     place::Place,
 };
+use quota::{Keeping, Reserving};
 use sereno_core::{
     command::{Family, HoldRef, Operation},
     ids::{ClusterTime, LeaseId, Revision, Slot, Token},
@@ -66,6 +68,10 @@ pub(crate) enum Job {
     Idle,
     Asking(Asking),
     Holding(Holding),
+    /// Asking for quota.
+    Reserving(Reserving),
+    /// Having some.
+    Keeping(Keeping),
     /// One after the other, the last first, each until it is answered.
     Doing {
         operations: Vec<Operation>,

@@ -72,6 +72,7 @@ impl World {
                     Family::Hold => Operation::Hold(HoldCommand::ForceRelease(force)),
                     Family::Job => Operation::Job(JobCommand::ForceRelease(force)),
                     Family::Lock | Family::Admin => Operation::ForceRelease(force),
+                    Family::Quota => unreachable!("no client asks for quotas"),
                 }
             }
             (Then::PutNamespace, _) => {

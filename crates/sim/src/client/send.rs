@@ -8,8 +8,8 @@ use crate::{
     world::World,
 };
 use sereno_core::{
-    command::{ElectionCommand, HoldCommand, JobCommand, Operation},
-    ids::LeaseId,
+    command::{ElectionCommand, HoldCommand, JobCommand, Operation, QuotaCommand},
+    ids::{LeaseId, ReservationId},
 };
 
 /// `bornAt` is sent back only while it is this fresh.
@@ -72,6 +72,11 @@ impl World {
             Operation::Election(ElectionCommand::Campaign(op)) => op.lease_id = lease_id,
             Operation::Hold(HoldCommand::Hold(op)) => op.lease_id = lease_id,
             Operation::Job(JobCommand::ClaimRun(op)) => op.lease_id = lease_id,
+            Operation::Quota(QuotaCommand::Reserve(op)) => {
+                op.reservation = ReservationId(lease_id.0)
+            }
+            Operation::Quota(QuotaCommand::Commit(op)) => op.readmitted = ReservationId(lease_id.0),
+            Operation::Quota(QuotaCommand::ShareGrant(op)) => op.share = ReservationId(lease_id.0),
             _ => {}
         }
         let most = match self.random.between(0, 9) {

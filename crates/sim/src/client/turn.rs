@@ -133,6 +133,8 @@ impl World {
                 self.client_renews(client, &holding);
             }
             Job::Holding(_) => {}
+            Job::Reserving(reserving) => self.goes_on_reserving(client, reserving, now),
+            Job::Keeping(keeping) => self.goes_on_keeping(client, keeping, now),
             Job::Doing { until, .. } | Job::Reading { until, .. } if until <= now => {
                 self.client_rests(client);
             }

@@ -135,6 +135,7 @@ impl World {
             seed,
             level_max: host.level_max,
             new_log_level: host.level_max,
+            region: None,
         };
         let recovered = Recovered { snapshot, log_bytes };
         host.process = Some(Process {

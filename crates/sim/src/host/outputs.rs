@@ -192,9 +192,10 @@ impl World {
     }
 }
 
+/// The object that a grant is kept by.
 fn granted_claim(reply: &Reply) -> Option<ObjectId> {
     match reply {
-        Reply::Decided(Outcome { result: Ok(done), .. }) => Some(done.grant()?.claim),
+        Reply::Decided(Outcome { result: Ok(done), .. }) => done.held_by(),
         _ => None,
     }
 }

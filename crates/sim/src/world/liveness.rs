@@ -54,6 +54,10 @@ impl World {
         if waiters + leases > 0 {
             unrest += &format!("liveness: {leases} leases and {waiters} waits end\n");
         }
+        let reserved = self.truth.checks.of_log.quotas.unrest();
+        if reserved > 0 {
+            unrest += &format!("liveness: {reserved} reservations end\n");
+        }
         for (node, host) in self.hosts.iter().enumerate() {
             let Some(process) = &host.process else { continue };
             let status = process.node.status(host.clock.mono(self.agenda.now));

@@ -116,7 +116,7 @@ impl World {
         self.trace.events >= self.steps
     }
 
-    fn run_until(&mut self, end: Real) {
+    pub(crate) fn run_until(&mut self, end: Real) {
         while !self.is_over()
             && let Some(event) = self.agenda.next(end)
         {

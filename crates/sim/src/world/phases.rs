@@ -29,6 +29,9 @@ const RESTORED_NS: u64 = 35 * S;
 impl World {
     /// The whole run.
     pub(crate) fn run(&mut self) {
+        if self.config.hammered > 0 {
+            return self.run_hammered();
+        }
         for node in 0..self.hosts.len() {
             let at = self.random.between(0, 300 * MS);
             self.agenda.at(at, Event::Heal(crate::event::Healing::Start(node)));

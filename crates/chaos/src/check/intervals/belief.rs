@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Micros,
-    history::{Call, Family, Heard, HoldOf, LeaseOf, Op},
+    history::{Call, Family, Heard, HoldOf, LeaseOf, Op, QuotaOp},
 };
 use std::collections::BTreeMap;
 
@@ -106,7 +106,11 @@ impl<'a> Learner<'a> {
             Op::Hold { .. } | Op::RenewHold(_) | Op::Begin { .. } | Op::ReleaseHold(_) => {
                 self.learn_hold(call);
             }
-            Op::Proclaim { .. } | Op::PutJob { .. } | Op::Get { .. } => {}
+            // A place of its own: many hold parts of one node. Its fence rises with all other tokens.
+            Op::Quota(QuotaOp::Reserve { request, .. }) => {
+                self.asked(Family::Quota, request, request, call);
+            }
+            Op::Proclaim { .. } | Op::PutJob { .. } | Op::Get { .. } | Op::Quota(_) => {}
         }
     }
 

@@ -1,9 +1,11 @@
 //! Which command of the log is that of a call.
 
+use super::quotas;
 use crate::history::{HoldOf, LeaseOf, Op};
 use sereno_core::{
     command::{
         ElectionCommand, ForceRelease, HoldCommand, HoldRef, JobCommand, LeaseRef, Operation,
+        RunResult,
     },
     names::{Owner, RequestId},
 };
@@ -14,6 +16,7 @@ pub(super) fn is_of(op: &Op, logged: &Operation) -> bool {
         Operation::Election(logged) => is_of_election(op, logged),
         Operation::Hold(logged) => is_of_hold(op, logged),
         Operation::Job(logged) => is_of_job(op, logged),
+        Operation::Quota(logged) => matches!(op, Op::Quota(op) if quotas::is_of(op, logged)),
         logged => is_of_lock(op, logged),
     }
 }
@@ -30,8 +33,10 @@ fn is_force(resource: &str, token: u64, request: &str, logged: &ForceRelease) ->
 
 fn is_of_lock(op: &Op, logged: &Operation) -> bool {
     match (op, logged) {
-        (Op::Acquire { resource, request, .. }, Operation::Acquire(it)) => {
-            it.resource.as_str() == resource && it.request_id.as_str() == request
+        (Op::Acquire { resource, request, wait_ms, ttl_ms }, Operation::Acquire(it)) => {
+            it.resource.as_str() == resource
+                && it.request_id.as_str() == request
+                && (it.wait_timeout_ms, it.lease_ttl_ms) == (*wait_ms, Some(*ttl_ms))
         }
         (Op::Renew(lease), Operation::Renew(it)) => is_lease(lease, &it.lease),
         (Op::RenewMany { leases }, Operation::RenewMany(it)) => {
@@ -53,10 +58,11 @@ fn is_of_lock(op: &Op, logged: &Operation) -> bool {
 fn is_of_election(op: &Op, logged: &ElectionCommand) -> bool {
     match (op, logged) {
         (
-            Op::Campaign { resource, candidate, value, request, .. },
+            Op::Campaign { resource, candidate, value, request, wait_ms, ttl_ms },
             ElectionCommand::Campaign(it),
         ) => {
             it.election.as_str() == resource
+                && (it.wait_timeout_ms, it.lease_ttl_ms) == (*wait_ms, Some(*ttl_ms))
                 && it.candidate.as_str() == candidate
                 && it.value.as_str() == value
                 && it.request_id.as_str() == request
@@ -87,11 +93,12 @@ fn is_hold(ours: &HoldOf, (hold, owner, request): (&HoldRef, &Owner, &RequestId)
 
 fn is_of_hold(op: &Op, logged: &HoldCommand) -> bool {
     match (op, logged) {
-        (Op::Hold { resources, owner, replaces, request, .. }, HoldCommand::Hold(it)) => {
+        (Op::Hold { resources, owner, replaces, request, ttl_ms }, HoldCommand::Hold(it)) => {
             let replaced = |it: &HoldRef| {
                 (it.resource.as_str().to_owned(), it.fence.map_or(0, |fence| fence.0))
             };
             it.owner.as_str() == owner
+                && it.ttl_ms == *ttl_ms
                 && it.request_id.as_str() == request
                 && it.resources.iter().map(|name| name.as_str()).eq(resources)
                 && it.replaces.iter().map(replaced).eq(replaces.iter().cloned())
@@ -117,15 +124,18 @@ fn is_of_job(op: &Op, logged: &JobCommand) -> bool {
         (Op::PutJob { resource, retries, .. }, JobCommand::Put(it)) => {
             it.job.as_str() == resource && it.definition.retries == *retries
         }
-        (Op::Claim { resource, version, slot, request, .. }, JobCommand::ClaimRun(it)) => {
+        (Op::Claim { resource, version, slot, request, ttl_ms }, JobCommand::ClaimRun(it)) => {
             it.job.as_str() == resource
                 && it.job_version == *version
                 && it.slot.0 == *slot
+                && it.lease_ttl_ms == Some(*ttl_ms)
                 && it.request_id.as_str() == request
         }
         (Op::Renew(lease), JobCommand::RenewRun(it)) => is_lease(lease, &it.lease),
-        (Op::Finish { lease, request, .. }, JobCommand::FinishRun(it)) => {
-            is_lease(lease, &it.lease) && it.request_id.as_str() == request
+        (Op::Finish { lease, succeeded, request }, JobCommand::FinishRun(it)) => {
+            is_lease(lease, &it.lease)
+                && (it.result == RunResult::Succeeded) == *succeeded
+                && it.request_id.as_str() == request
         }
         (Op::Force { resource, token, request, .. }, JobCommand::ForceRelease(it)) => {
             is_force(resource, *token, request, it)

@@ -3,12 +3,14 @@
 
 mod commands;
 mod outcomes;
+mod quotas;
+mod refusals;
 
 use super::Violation;
 use crate::{
     clock::Micros,
-    history::{Call, Heard, Op},
-    truth::{Truth, View},
+    history::{Call, Op, QuotaOp},
+    truth::{QuotaView, Truth, View},
 };
 
 /// The violations, and how many answers were compared.
@@ -61,8 +63,18 @@ fn compare(call: &Call, revision: u64, truth: &Truth) -> Result<(), String> {
             let (seen, due) = (View::told(heard), truth.view(*family, resource, revision));
             is(seen.as_ref() == Some(&due), format!("{seen:?} is told, and the log has {due:?}"))
         }
+        (Op::Quota(QuotaOp::Node { quota, path }), heard) => {
+            let due = truth.node_view(quota, path, revision);
+            let seen = QuotaView::told(heard).unwrap_or(QuotaView::Nothing);
+            is(seen == due, format!("{seen:?} is told, and the log has {due:?}"))
+        }
+        (Op::Quota(QuotaOp::Reservation { reservation, .. }), heard) => {
+            let due = truth.reservation_view(reservation, revision);
+            let seen = QuotaView::told(heard).unwrap_or(QuotaView::Nothing);
+            is(seen == due, format!("{seen:?} is told, and the log has {due:?}"))
+        }
         // A held call that ends without a grant is told of the state at that moment.
-        (op, Heard::Waiting(_) | Heard::Campaigning(_)) => {
+        (op, heard) if heard.is_wait() => {
             let (family, request) = op.request();
             let waits = request.is_some_and(|request| truth.has_request(family, request));
             is(revision <= truth.revision() && waits, "nobody waits there")

@@ -1,9 +1,15 @@
 //! Whether an answer says what the log has decided.
 
-use super::is;
-use crate::{history::Heard, truth::Decided};
-use sereno_api::Problem;
-use sereno_core::outcome::{AbandonedWas, Detail, Done, Grant, Holder, Outcome, Refusal, Renewed};
+use super::{
+    is, quotas,
+    refusals::{is_result, refused},
+};
+use crate::{
+    client::door::NAMESPACE,
+    history::{Family, Heard},
+    truth::Decided,
+};
+use sereno_core::outcome::{AbandonedWas, Done, Grant, NotReleased, Outcome, Renewed};
 use sereno_schedule::instant;
 
 /// # Errors
@@ -13,7 +19,7 @@ pub(super) fn same(heard: &Heard, decided: &Decided) -> Result<(), String> {
     let time = heard.decided().map(|(_, time)| time);
     is(time == Some(outcome.time.0), "another cluster time")?;
     match (heard, &outcome.result) {
-        (Heard::Problem(problem), Err(refusal)) => refused(problem, refusal),
+        (Heard::Problem(problem), Err(refusal)) => refused(problem, refusal, outcome),
         (Heard::Problem(_), Ok(_)) | (_, Err(_)) => Err("another outcome".into()),
         (heard, Ok(done)) => told(heard, done, outcome),
     }
@@ -27,7 +33,9 @@ fn told(heard: &Heard, done: &Done, outcome: &Outcome) -> Result<(), String> {
             replays(it.replayed, it.original_revision, outcome)
         }
         (Heard::Renewed(it), Done::Renewed(renewed)) => {
-            is_extended(it.fencing_token, it.expires_in_ms, renewed)
+            is_extended(it.fencing_token, it.expires_in_ms, renewed)?;
+            let same = (it.final_deadline_in_ms, it.clipped);
+            is(same == (renewed.final_deadline_in_ms, renewed.clipped), "another final deadline")
         }
         (Heard::RenewedMany(it), Done::RenewedMany(results)) => {
             let same = it.results.len() == results.len();
@@ -35,10 +43,23 @@ fn told(heard: &Heard, done: &Done, outcome: &Outcome) -> Result<(), String> {
             is(same && pairs.all(|(told, logged)| is_result(told, logged)), "other renewals")
         }
         (Heard::Released(it), Done::Released { already }) => {
-            is(it.released == already.is_none(), "another release")
+            let why = already.map(|why| match why {
+                NotReleased::Ended(end) => end.as_str(),
+                NotReleased::Unknown => "unknown",
+            });
+            let reason = it.reason.map(|reason| reason.as_str());
+            is(it.released == already.is_none() && reason == why, "another release")
         }
         (Heard::Abandoned(it), Done::Abandoned { was }) => {
-            is(format!("{:?}", it.was) == was_word(was), "another abandon")
+            let reason = it.reason.map(|reason| reason.as_str().to_owned());
+            let code = it.code.map(|code| format!("{code:?}"));
+            let due = match was {
+                AbandonedWas::Ended(end) => (Some(end.as_str().to_owned()), None),
+                AbandonedWas::Refused(code) => (None, Some(format!("{code:?}"))),
+                _ => (None, None),
+            };
+            let same = format!("{:?}", it.was) == was_word(was) && (reason, code) == due;
+            is(same, "another abandon")
         }
         (Heard::Forced(it), Done::ForceReleased { token }) => {
             is(it.fencing_token == token.0, "another forced release")?;
@@ -52,6 +73,7 @@ fn told(heard: &Heard, done: &Done, outcome: &Outcome) -> Result<(), String> {
             Heard::Held(_) | Heard::HeldAll(_) | Heard::HoldExtended(_) | Heard::HoldReleased(_),
             Done::Held(_) | Done::HoldExtended(_) | Done::HoldReleased { .. },
         ) => told_of_hold(heard, done, outcome),
+        (Heard::Quota(it), Done::Quota(done)) => quotas::told(it, done, outcome),
         (
             Heard::JobPut(_) | Heard::Claimed(_) | Heard::Finished(_),
             Done::JobPut { .. } | Done::RunClaimed(_) | Done::RunFinished(_),
@@ -97,7 +119,10 @@ fn told_of_hold(heard: &Heard, done: &Done, outcome: &Outcome) -> Result<(), Str
         }
         (Heard::HoldExtended(it), Done::HoldExtended(extended)) => {
             is(it.begun == extended.begun, "begun or not")?;
-            is_extended(it.fence, it.expires_in_ms, &extended.renewed)?;
+            let renewed = &extended.renewed;
+            is_extended(it.fence, it.expires_in_ms, renewed)?;
+            let same = (it.final_deadline_in_ms, it.clipped);
+            is(same == (renewed.final_deadline_in_ms, renewed.clipped), "another final deadline")?;
             replays(it.replayed, it.original_revision, outcome)
         }
         (Heard::HoldReleased(it), Done::HoldReleased { released }) => {
@@ -130,7 +155,52 @@ fn told_of_job(heard: &Heard, done: &Done, outcome: &Outcome) -> Result<(), Stri
     }
 }
 
-/// The same names, tokens and deadline.
+/// What is told of a grant besides names, tokens and deadline: its final deadline, who checks, under which keys.
+struct Terms<'a> {
+    family: Family,
+    final_deadline_in_ms: Option<u64>,
+    fencing: Option<sereno_api::Fencing>,
+    keys: Vec<(&'a str, &'a str)>,
+}
+
+fn terms(heard: &Heard) -> Option<Terms<'_>> {
+    let (family, final_deadline_in_ms, fencing, keys) = match heard {
+        Heard::Granted(it) => {
+            let keys = vec![(&*it.resource, &*it.fence_key)];
+            (Family::Lock, it.final_deadline_in_ms, Some(it.fencing), keys)
+        }
+        Heard::Elected(it) => {
+            let keys = vec![(&*it.election, &*it.fence_key)];
+            (Family::Election, it.final_deadline_in_ms, Some(it.fencing), keys)
+        }
+        Heard::Held(it) => {
+            (Family::Hold, it.final_deadline_in_ms, None, vec![(&*it.resource, &*it.fence_key)])
+        }
+        Heard::HeldAll(it) => {
+            let keys = it.holds.iter().map(|it| (&*it.resource, &*it.fence_key)).collect();
+            (Family::Hold, it.final_deadline_in_ms, None, keys)
+        }
+        Heard::Claimed(it) => {
+            (Family::Job, it.final_deadline_in_ms, None, vec![(&*it.job, &*it.fence_key)])
+        }
+        _ => return None,
+    };
+    Some(Terms { family, final_deadline_in_ms, fencing, keys })
+}
+
+fn are_terms(heard: &Heard, grant: &Grant) -> Result<(), String> {
+    let terms = terms(heard).ok_or("no grant")?;
+    let deadline = grant.final_deadline_in_ms;
+    is(terms.final_deadline_in_ms == deadline, "another final deadline")?;
+    let fencing = terms.fencing.map(|it| format!("{it:?}"));
+    let due = format!("{:?}", grant.fencing);
+    is(fencing.is_none_or(|fencing| fencing == due), "another who checks tokens")?;
+    let is_key =
+        |(name, key): &(&str, &str)| *key == format!("{NAMESPACE}/{}", terms.family.place(name));
+    is(terms.keys.iter().all(is_key), "another fence key")
+}
+
+/// The same names, tokens, deadline and terms.
 fn is_grant(heard: &Heard, grant: &Grant) -> Result<(), String> {
     let mut told = heard.tokens();
     let mut logged: Vec<_> =
@@ -138,7 +208,8 @@ fn is_grant(heard: &Heard, grant: &Grant) -> Result<(), String> {
     told.sort_unstable();
     logged.sort_unstable();
     let same = told == logged && heard.expires_in_ms() == Some(grant.expires_in_ms);
-    is(same, "another grant")
+    is(same, "another grant")?;
+    are_terms(heard, grant)
 }
 
 fn is_extended(token: u64, expires_in_ms: u64, renewed: &Renewed) -> Result<(), String> {
@@ -146,55 +217,17 @@ fn is_extended(token: u64, expires_in_ms: u64, renewed: &Renewed) -> Result<(), 
     is(same, "another renewal")
 }
 
-fn replays(replayed: bool, original: Option<u64>, outcome: &Outcome) -> Result<(), String> {
+pub(super) fn replays(
+    replayed: bool,
+    original: Option<u64>,
+    outcome: &Outcome,
+) -> Result<(), String> {
     let first = outcome.replayed.map(|revision| revision.0);
     is(original == first && replayed == first.is_some(), "news, or told before")
-}
-
-fn is_result(told: &sereno_api::RenewResult, logged: &Result<Renewed, Refusal>) -> bool {
-    match (told.ok, logged) {
-        (true, Ok(renewed)) => told.expires_in_ms == Some(renewed.expires_in_ms),
-        (false, Err(refusal)) => {
-            told.code.is_some_and(|code| format!("{code:?}") == format!("{:?}", refusal.code))
-        }
-        _ => false,
-    }
 }
 
 /// Door and core name their variants alike.
 fn was_word(was: &AbandonedWas) -> String {
     let word = format!("{was:?}");
     word.split('(').next().unwrap_or_default().to_owned()
-}
-
-fn refused(problem: &Problem, refusal: &Refusal) -> Result<(), String> {
-    is(format!("{:?}", problem.code) == format!("{:?}", refusal.code), "another code")?;
-    let told = problem.holder.as_ref();
-    let is_holder = |told: Option<&sereno_api::Holder>, due: Option<&Holder>| {
-        let told = told.map(|it| (it.owner.as_str(), it.fencing_token));
-        told == due.map(|it| (it.owner.as_str(), it.token.0))
-    };
-    match &refusal.detail {
-        // Of several, each that is in the way.
-        Detail::Locked(due) if !problem.in_the_way.is_empty() => {
-            let mut pairs = problem.in_the_way.iter().zip(due);
-            let all = pairs.all(|(told, due)| {
-                told.resource == due.resource.as_str()
-                    && is_holder(told.holder.as_ref(), due.holder.as_ref())
-            });
-            is(all && problem.in_the_way.len() == due.len(), "other holders")
-        }
-        Detail::Locked(due) => {
-            let due = due.first().and_then(|it| it.holder.as_ref());
-            is(is_holder(told, due), "another holder")
-        }
-        Detail::Run { holder } => is(is_holder(told, holder.as_ref()), "another holder"),
-        Detail::Ended { token, .. } | Detail::FinalDeadline { token, .. } => {
-            is(problem.fencing_token == Some(token.0), "another token")
-        }
-        Detail::Version { current } => {
-            is(problem.current_version == Some(*current), "another version")
-        }
-        _ => Ok(()),
-    }
 }

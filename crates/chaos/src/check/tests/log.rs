@@ -55,7 +55,14 @@ fn answer_to_acquire(outcome: &Outcome) -> Heard {
                 panic!("{refusal:?}")
             };
             let holder = in_the_way[0].holder.as_ref().unwrap();
-            locked(holder.owner.as_str(), holder.token.0, revision)
+            let mut heard = locked(holder.owner.as_str(), holder.token.0, revision);
+            let told = as_refused(&mut heard);
+            let to_tell = told.holder.as_mut().unwrap();
+            (to_tell.held_for_ms, to_tell.expires_in_ms) =
+                (holder.held_for_ms, holder.expires_in_ms);
+            told.waiters = Some(in_the_way[0].waiters);
+            told.retry_after_ms = refusal.retry_after_ms;
+            heard
         }
         other => panic!("{other:?}"),
     };
@@ -71,6 +78,20 @@ fn lawful() -> Written {
     written.release(1);
     written.acquire(3);
     written
+}
+
+fn as_refused(heard: &mut Heard) -> &mut Problem {
+    match heard {
+        Heard::Problem(problem) => problem,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn as_released(call: &mut Call) -> &mut Released {
+    match &mut call.heard {
+        Heard::Released(released) => released,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn as_granted(call: &mut Call) -> &mut sereno_api::Granted {
@@ -99,7 +120,30 @@ fn answers_that_are_the_logs_pass() {
 #[test]
 fn answers_that_are_not_the_logs_are_found() {
     type Plant = fn(&mut Vec<Call>);
-    let planted: [(&str, Plant); 7] = [
+    let planted: [(&str, Plant); 18] = [
+        ("another holder", |calls| {
+            as_refused(&mut calls[1].heard).holder.as_mut().unwrap().owner = "x".into();
+        }),
+        ("no holder", |calls| as_refused(&mut calls[1].heard).holder = None),
+        ("it has been held for longer", |calls| {
+            as_refused(&mut calls[1].heard).holder.as_mut().unwrap().held_for_ms += 1;
+        }),
+        ("it is held for longer", |calls| {
+            as_refused(&mut calls[1].heard).holder.as_mut().unwrap().expires_in_ms += 1;
+        }),
+        ("somebody waits", |calls| as_refused(&mut calls[1].heard).waiters = Some(1)),
+        ("a lock delay", |calls| as_refused(&mut calls[1].heard).lock_delay_ms = Some(1)),
+        ("another time to try again", |calls| {
+            as_refused(&mut calls[1].heard).retry_after_ms = Some(1);
+        }),
+        ("another reason of a release", |calls| {
+            as_released(&mut calls[2]).reason = Some(Reason::Expired);
+        }),
+        ("another fence key", |calls| as_granted(&mut calls[0]).fence_key = "chaos/lock/b".into()),
+        ("another who checks tokens", |calls| {
+            as_granted(&mut calls[0]).fencing = Fencing::Enforced;
+        }),
+        ("a final deadline", |calls| as_granted(&mut calls[0]).final_deadline_in_ms = Some(1)),
         ("another token", |calls| as_granted(&mut calls[0]).fencing_token += 1),
         ("another lease", |calls| as_granted(&mut calls[0]).lease_id = "00".into()),
         ("longer than decided", |calls| as_granted(&mut calls[0]).expires_in_ms += 1),

@@ -123,13 +123,14 @@ fn told(outcome: &Outcome) -> Heard {
                 panic!()
             };
             heard.lease_id = it.grant.lease_id.to_hex();
+            heard.final_deadline_in_ms = it.grant.final_deadline_in_ms;
             (heard.version, heard.cluster_time_ms) = (it.version, time);
             Heard::Elected(heard)
         }
         Done::Held(it) => {
             let one =
                 |(name, token): &(sereno_core::names::ResourceName, sereno_core::ids::Token)| {
-                    let (resource, fence_key) = (name.to_string(), String::new());
+                    let (resource, fence_key) = (name.to_string(), format!("chaos/hold/{name}"));
                     sereno_api::HeldOne { resource, fence_key, fence: token.0 }
                 };
             Heard::HeldAll(sereno_api::HeldAll {
@@ -140,7 +141,7 @@ fn told(outcome: &Outcome) -> Heard {
                 begun: it.begun,
                 expires_at: String::new(),
                 expires_in_ms: it.grant.expires_in_ms,
-                final_deadline_in_ms: None,
+                final_deadline_in_ms: it.grant.final_deadline_in_ms,
                 replayed: false,
                 original_revision: None,
                 revision,
@@ -159,6 +160,7 @@ fn told(outcome: &Outcome) -> Heard {
                 panic!()
             };
             heard.lease_id = it.grant.lease_id.to_hex();
+            heard.final_deadline_in_ms = it.grant.final_deadline_in_ms;
             heard.cluster_time_ms = time;
             Heard::Claimed(heard)
         }

@@ -5,7 +5,10 @@ mod holds;
 mod jobs;
 mod log;
 mod log_families;
+mod log_quotas;
 mod planted;
+mod quota_words;
+mod quotas;
 mod words;
 mod written;
 

@@ -157,7 +157,7 @@ pub(super) fn claim(number: u64, request: &str) -> Op {
 pub(super) fn claimed(number: u64, attempt: u32, token: u64, revision: u64) -> Heard {
     let body = json!({
         "state": "claimed", "job": "a", "slot": slot_text(number), "attempt": attempt,
-        "fenceKey": "k", "leaseId": format!("lease-{token}"), "fencingToken": token,
+        "fenceKey": "chaos/job/a", "leaseId": format!("lease-{token}"), "fencingToken": token,
         "expiresAt": "", "expiresInMs": 10_000, "replayed": false,
     });
     heard(&claim(number, "any"), 200, body, revision)

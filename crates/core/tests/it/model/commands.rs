@@ -59,6 +59,9 @@ impl Reference {
             }
             Operation::Job(op) => self.job(caller, op),
             Operation::ReportGuard(op) => self.report_guard(caller, op),
+            Operation::Quota(_) | Operation::SetRegion { .. } | Operation::PutHome(_) => {
+                unreachable!("quotas have a model of their own")
+            }
         }
     }
 
@@ -342,7 +345,10 @@ fn is_of_level_3(operation: &Operation) -> bool {
         Operation::Election(_)
         | Operation::Hold(_)
         | Operation::Job(_)
-        | Operation::ReportGuard(_) => true,
+        | Operation::ReportGuard(_)
+        | Operation::Quota(_)
+        | Operation::SetRegion { .. }
+        | Operation::PutHome(_) => true,
         _ => false,
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn family(word: &str) -> Family {
         "election" => Family::Election,
         "job" => Family::Job,
         "hold" => Family::Hold,
+        "quota" => Family::Quota,
         "admin" => Family::Admin,
         other => panic!("family:{other}"),
     }
@@ -66,7 +67,10 @@ impl World {
                 Operation::Hold(self.hold(line))
             }
             "report" => Operation::ReportGuard(self.report(line)),
-            _ => Operation::Job(self.job(line)),
+            _ => match self.quota(line) {
+                Some(command) => Operation::Quota(command),
+                None => Operation::Job(self.job(line)),
+            },
         }
     }
 

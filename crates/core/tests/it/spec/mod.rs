@@ -14,6 +14,14 @@ mod memory;
 mod misfits;
 mod namespaces;
 mod print;
+mod quota_books;
+mod quota_ends;
+mod quota_limits;
+mod quota_print;
+mod quota_regions;
+mod quota_reserve;
+mod quota_waits;
+mod quota_words;
 mod reads;
 mod renewals;
 mod restore;
@@ -31,6 +39,14 @@ use script::World;
 fn check_faces(script: &str, expected: expect_test::Expect) {
     let mut world = World::new();
     world.raise(3);
+    world.run(script);
+    expected.assert_eq(world.printed());
+}
+
+/// The same at level 4, to which quotas belong.
+fn check_quotas(script: &str, expected: expect_test::Expect) {
+    let mut world = World::new();
+    world.raise(4);
     world.run(script);
     expected.assert_eq(world.printed());
 }

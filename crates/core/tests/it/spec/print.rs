@@ -2,9 +2,9 @@
 
 use sereno_core::{
     Settled,
-    command::{ElectionCommand, HoldCommand, JobCommand, Operation},
+    command::{ElectionCommand, HoldCommand, JobCommand, Operation, QuotaCommand},
     event::{Event, EventKind},
-    ids::{LeaseId, ObjectId, Token},
+    ids::{LeaseId, ObjectId, ReservationId, Token},
     outcome::{
         AbandonedWas, Detail, Done, Grant, Holder, InTheWay, NotReleased, Outcome, Refusal,
         Renewed, WaitEnd,
@@ -24,6 +24,10 @@ pub(super) struct Names {
     claims: BTreeMap<String, ObjectId>,
     requests: BTreeMap<ObjectId, String>,
     leases: BTreeMap<ObjectId, LeaseId>,
+    /// Of each request the name that counts.
+    pub(super) reservations: BTreeMap<String, ReservationId>,
+    /// In the order seen.
+    pub(super) commits: Vec<ObjectId>,
 }
 
 /// A duration in its largest whole unit.
@@ -53,12 +57,13 @@ impl Names {
             Operation::Election(ElectionCommand::Campaign(campaign)) => &campaign.request_id,
             Operation::Hold(HoldCommand::Hold(hold)) => &hold.request_id,
             Operation::Job(JobCommand::ClaimRun(claim)) => &claim.request_id,
+            Operation::Quota(QuotaCommand::Reserve(reserve)) => &reserve.request_id,
             _ => return,
         };
         let name = request_id.as_str().trim_start_matches("request-").to_string();
         let claim = match &outcome.result {
             Ok(Done::Waiting(waiting)) => waiting.claim,
-            Ok(done) if done.grant().is_some() => done.grant().expect("it was just seen").claim,
+            Ok(done) if done.held_by().is_some() => done.held_by().expect("it was just seen"),
             _ => return,
         };
         self.claims.insert(name.clone(), claim);
@@ -172,6 +177,8 @@ impl Names {
                 format!("{}{slot}", if *paused { "paused" } else { "not paused" })
             }
             Done::GuardReported => "on record".into(),
+            Done::Quota(done) => self.quota_done(done),
+            Done::RegionSet => "region set".into(),
         }
     }
 
@@ -229,6 +236,7 @@ impl Names {
             Detail::Run { holder } => {
                 holder.as_ref().map_or(" delayed".into(), |of| format!(" {}", self.holder(of)))
             }
+            other => self.quota_detail(other),
         };
         let retry =
             refusal.retry_after_ms.map_or(String::new(), |wait| format!(", retry in {}", ms(wait)));
@@ -284,10 +292,16 @@ impl Names {
             EventKind::FenceRefused { token, .. } => {
                 format!("fence refused {}", self.token(*token))
             }
+            EventKind::Quota(event) => self.quota_event(event),
+            EventKind::RegionSet { region } => format!("region {region:?}"),
+            EventKind::HomePut { home } => format!("home {home:?}"),
         };
         let mut subject = event.family.as_str().to_string();
         let namespace = event.namespace.as_ref().map(ToString::to_string);
-        let names = [namespace, event.resource.as_ref().map(ToString::to_string)];
+        let is_drawn = matches!(&event.kind, EventKind::Quota(of) if of.reservation.is_some());
+        let resource = event.resource.as_ref().map(ToString::to_string);
+        let resource = resource.filter(|name| !is_drawn && !self.is_reservation(name));
+        let names = [namespace, resource];
         names.iter().flatten().for_each(|name| subject.extend(["/", name]));
         let owner = event.owner.as_ref().map_or(String::new(), |owner| format!(" {owner}"));
         let caller = match event.caller.as_str() {

@@ -2,9 +2,12 @@
 
 use sereno_core::{
     State,
-    command::{Operation, PutNamespace},
-    ids::{LeaseId, Token},
-    names::{NamespaceName, Owner},
+    command::{
+        Item, NodeLimits, NodeRef, OnExpiry, Operation, PutLimit, PutNamespace, QuotaCommand,
+        Reserve,
+    },
+    ids::{LeaseId, ReservationId, Token},
+    names::{Labels, NamespaceName, Owner, QuotaName, QuotaPath, RequestId},
     outcome::Done,
     policy::{Fencing, Policy},
     query::ListLocks,
@@ -185,4 +188,41 @@ fn the_pause_of_a_restore_counts_live_leases_and_lock_delays() {
     };
     scribe.run(put("shop", 0, delaying));
     assert_eq!(scribe.state.restore_pause_ms(), 23_000);
+}
+
+#[test]
+fn a_reservation_has_its_deadline_under_its_name() {
+    let mut scribe = Scribe::new();
+    scribe.run(Operation::RaiseLevel { level: sereno_core::LEVEL_MAX });
+    let node = NodeRef { quota: QuotaName::new("gpu").unwrap(), path: QuotaPath::root() };
+    let put = PutLimit {
+        namespace: default_namespace(),
+        node: node.clone(),
+        limits: NodeLimits::of(1),
+        expected_version: 0,
+        refuse_debt: false,
+        request_id: RequestId::new("put-limit").unwrap(),
+    };
+    scribe.run(Operation::Quota(QuotaCommand::PutLimit(put)));
+    let reserve = |n: u8, wait_timeout_ms| {
+        Operation::Quota(QuotaCommand::Reserve(Reserve {
+            namespace: default_namespace(),
+            owner: Owner::new("o").unwrap(),
+            items: vec![Item { node: node.clone(), amount: 1 }],
+            request_id: RequestId::new(&format!("reserve-{n}")).unwrap(),
+            reservation: ReservationId([n; 16]),
+            ttl_ms: 10_000,
+            max_lifetime_ms: None,
+            on_expiry: OnExpiry::Release,
+            priority: 0,
+            wait_timeout_ms,
+            labels: Labels::default(),
+        }))
+    };
+    scribe.run(reserve(1, 0));
+    scribe.run(reserve(2, 30_000));
+    let left_ms = |scribe: &Scribe, n: u8| scribe.state.lease_expires_in_ms(LeaseId([n; 16]));
+    assert_eq!((left_ms(&scribe, 1), left_ms(&scribe, 2)), (Some(10_000), None));
+    scribe.pass(4_000);
+    assert_eq!((left_ms(&scribe, 1), left_ms(&scribe, 3)), (Some(6_000), None));
 }

@@ -24,11 +24,11 @@ use sereno_core::{
     Applied, State,
     command::{
         Abandon, Acquire, AcquireAll, Command, EndDeserted, ForceRelease, LeaseRef, Operation,
-        PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
+        PutHome, PutNamespace, Release, Renew, RenewMany, SetTokenFloor,
     },
     entry::Body,
     ids::{ClusterTime, LeaseId, LogId, Revision, Token},
-    names::{Caller, NamespaceName, Reason, ResourceName},
+    names::{Caller, NamespaceName, Reason, RegionName, ResourceName},
     query::FaceView,
     testing::{Scribe, lease_id},
 };
@@ -133,6 +133,11 @@ impl World {
                 writeln!(self.printed, "{echo}\n    {said}").expect("strings take all");
                 return;
             }
+            "book" => return self.tell(&echo, Self::book(self, &line)),
+            "who" => {
+                let said = self.who(&line);
+                return self.tell(&echo, said);
+            }
             "fill" | "fill-waits" => return self.fill(&echo, &line),
             "events" => {
                 self.names.events = true;
@@ -154,6 +159,16 @@ impl World {
         for applied in applied {
             self.after(applied);
         }
+    }
+
+    fn tell(&mut self, echo: &str, said: String) {
+        writeln!(self.printed, "{echo}\n    {said}").expect("strings take all");
+    }
+
+    /// The number of the next thing that is drawn at random.
+    pub(super) fn next_draw(&mut self) -> u64 {
+        self.drawn += 1;
+        self.drawn
     }
 
     /// Many requests of one kind, in one entry and not printed one by one.
@@ -330,6 +345,15 @@ impl World {
                 Operation::RaiseLevel { level: line.word(1).parse().expect("a level") }
             }
             "hold-trim" => Operation::HoldTrim,
+            "region" => {
+                let region = RegionName::new(line.word(1)).expect("a region");
+                Operation::SetRegion { region: Some(region) }
+            }
+            "home" => Operation::PutHome(PutHome {
+                namespace: NamespaceName::new(line.word(1)).expect("a namespace"),
+                home: line.plain.get(2).map(|text| RegionName::new(text).expect("a region")),
+                expected_version: line.number("v").expect("v:…"),
+            }),
             _ => self.face_operation(line),
         }
     }

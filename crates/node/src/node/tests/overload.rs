@@ -1,7 +1,11 @@
 //! Overload (section 6) and request rates (section 13).
 
-use super::world::{
-    Ask, World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew,
+use super::{
+    quotas::{
+        begin, commit, extend, put_limit, release_reservation, reserve, return_use, settle,
+        share_return,
+    },
+    world::{Ask, World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew},
 };
 use crate::handle::{Consistency, Undecided};
 use sereno_core::{
@@ -38,6 +42,25 @@ fn beyond_the_bound_a_call_is_refused_at_once_and_told_when_to_try_again() {
     let again = world.call(acquire("a", 1_000_000));
     world.settle();
     world.outcome(again);
+}
+
+#[test]
+fn what_keeps_or_gives_back_capacity_has_room_where_who_asks_for_it_has_not() {
+    let mut world = World::leading();
+    world.pass(500);
+    for n in 0..limits::INTAKE_ORDINARY_MAX as u64 {
+        world.queue(acquire("a", n));
+    }
+    for command in [reserve(), put_limit()] {
+        let beyond = world.call(Operation::Quota(command));
+        overloaded_ms(world.undecided(beyond));
+    }
+    for command in
+        [begin(), extend(), commit(), release_reservation(), return_use(), settle(), share_return()]
+    {
+        let id = world.call(Operation::Quota(command));
+        assert!(world.is_open(id), "it is taken in");
+    }
 }
 
 #[test]

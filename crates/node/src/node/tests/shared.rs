@@ -62,13 +62,17 @@ impl Shared {
 
     /// The same as a program that knows the levels up to this.
     fn of_level(level_max: u32, log: Memory) -> Self {
+        Self { log, ..Self::of(Settings { is_shared: true, level_max, ..settings() }) }
+    }
+
+    /// A node that was told this, at no log yet.
+    pub(super) fn of(settings: Settings) -> Self {
         let now = Now { mono: Mono(5_000_000_000), wall_us: WALL_US };
-        let settings = Settings { is_shared: true, level_max, ..settings() };
         let node = Node::new(settings, State::new(), Recovered::default(), now);
         Self {
             node,
             now,
-            log,
+            log: Memory::default(),
             lands: true,
             sent: None,
             fetches: 0,

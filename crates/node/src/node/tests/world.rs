@@ -81,6 +81,7 @@ pub(super) fn settings() -> Settings {
         seed: 1,
         level_max: sereno_core::LEVEL_MAX,
         new_log_level: 1,
+        region: None,
     }
 }
 
