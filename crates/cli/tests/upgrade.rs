@@ -6,10 +6,11 @@
 mod support;
 
 use serde_json::Value;
-use std::process::Stdio;
+use std::{process::Stdio, time::Duration};
 use support::{
     load::Load,
     sereno, stderr, stdout,
+    wait::until_some,
     zones::{Zones, wait_until},
 };
 
@@ -23,17 +24,17 @@ fn raise(url: &str) -> std::process::Output {
 /// Whether what came with level 4 is refused, on every node alike.
 fn knows_no_regions(urls: &[String]) -> bool {
     let http = reqwest::blocking::Client::new();
+    // A node that has just lost its leader answers neither so nor so.
     let is_refused = |url: &String| {
-        let put = http.put(format!("{url}/v1/namespaces/away"));
-        let put = put.header("content-type", "application/json");
-        let answer = put.body(r#"{"expectedVersion":0,"home":"eu"}"#).send().unwrap();
-        let (status, text) = (answer.status().as_u16(), answer.text().unwrap());
-        match status {
-            503 => assert!(text.contains("belongs to level 4"), "{text}"),
+        until_some("it answers", Duration::from_secs(20), || {
+            let put = http.put(format!("{url}/v1/namespaces/away"));
+            let put = put.header("content-type", "application/json");
+            let answer = put.body(r#"{"expectedVersion":0,"home":"eu"}"#).send().unwrap();
+            let (status, text) = (answer.status().as_u16(), answer.text().unwrap());
+            let is_unknown = status == 503 && text.contains("belongs to level 4");
             // Made just now, or there already.
-            status => assert!([201, 409].contains(&status), "{text}"),
-        }
-        status == 503
+            (is_unknown || [201, 409].contains(&status)).then_some(is_unknown)
+        })
     };
     let refused: Vec<_> = urls.iter().map(is_refused).collect();
     assert!(

@@ -478,7 +478,7 @@ async fn books_that_do_not_go_on_from_where_they_were_are_found() {
     bench.apply([batch(1, vec![booked(0, 2), booked(2, 5)])]);
     bench.stop().await;
     assert_eq!(verify(bench.folder.path()).unwrap().findings, []);
-    bench.start(LOG, 1);
+    bench.start(LOG, 0);
     bench.apply([batch(2, vec![booked(4, 6)]), batch(3, vec![booked(6, 0)])]);
     bench.stop().await;
     let found = verify(bench.folder.path()).unwrap().findings;

@@ -5,10 +5,17 @@ use super::{
         begin, commit, extend, put_limit, release_reservation, reserve, return_use, settle,
         share_return,
     },
-    world::{Ask, World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew},
+    world::{
+        Ask, World, abandon, acquire, acquire_in, put_namespace, queue_for, release, renew,
+        settings,
+    },
 };
-use crate::handle::{Consistency, Undecided};
+use crate::{
+    handle::{Consistency, Undecided},
+    node::Settings,
+};
 use sereno_core::{
+    LEVEL_MAX,
     command::{Acquire, Operation},
     limits,
     policy::Policy,
@@ -46,19 +53,22 @@ fn beyond_the_bound_a_call_is_refused_at_once_and_told_when_to_try_again() {
 
 #[test]
 fn what_keeps_or_gives_back_capacity_has_room_where_who_asks_for_it_has_not() {
-    let mut world = World::leading();
+    // Quotas belong to level 4.
+    let settings = Settings { new_log_level: LEVEL_MAX, ..settings() };
+    let mut world = World::leading_with(settings);
+    world.settle();
     world.pass(500);
     for n in 0..limits::INTAKE_ORDINARY_MAX as u64 {
         world.queue(acquire("a", n));
     }
     for command in [reserve(), put_limit()] {
-        let beyond = world.call(Operation::Quota(command));
+        let beyond = world.call(Ask::new(Operation::Quota(command)));
         overloaded_ms(world.undecided(beyond));
     }
     for command in
         [begin(), extend(), commit(), release_reservation(), return_use(), settle(), share_return()]
     {
-        let id = world.call(Operation::Quota(command));
+        let id = world.call(Ask::new(Operation::Quota(command)));
         assert!(world.is_open(id), "it is taken in");
     }
 }
