@@ -115,6 +115,8 @@ words! {
         TimedOut = "timedOut",
         /// Of a wait: cleared by a restore from a backup.
         Restored = "restored",
+        /// Of a wait: another region decides about the namespace since then.
+        HomeMoved = "homeMoved",
     }
 }
 

@@ -182,6 +182,9 @@ pub const PAGE_EXAMINED_MAX: usize = 20_000;
 /// Waiters shown for one resource.
 pub const QUEUE_ROWS_MAX: usize = 1_000;
 
+/// A restore leaves out so many numbers of objects: more than can have been created since its backup.
+pub const RESTORED_OBJECTS_SKIPPED: u64 = 1 << 32;
+
 /// Earliest wall clock a leader may have (2025-01-01), in microseconds since 1970.
 pub const WALL_US_MIN: u64 = 1_735_689_600_000_000;
 /// Latest wall clock a leader may have (2100-01-01), in microseconds since 1970.

@@ -523,6 +523,8 @@ pub enum WaitEnd {
     Restored,
     /// The same candidate campaigned anew.
     Replaced,
+    /// Another region decides about the namespace since then.
+    HomeMoved,
 }
 
 /// One resource that is not free.

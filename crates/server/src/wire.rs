@@ -65,6 +65,7 @@ pub(crate) fn wait_end(why: WaitEnd) -> api::Reason {
         WaitEnd::Deserted => api::Reason::Abandoned,
         WaitEnd::Restored => api::Reason::Restored,
         WaitEnd::Replaced => api::Reason::Replaced,
+        WaitEnd::HomeMoved => api::Reason::HomeMoved,
     }
 }
 

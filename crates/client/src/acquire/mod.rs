@@ -9,7 +9,7 @@ mod standing;
 pub use builder::Acquire;
 pub(crate) use drive::{Wanted, acquire};
 pub(crate) use plan::Terms;
-pub use request::{Grant, Holding};
 pub(crate) use request::Shape;
+pub use request::{Grant, Holding};
 pub use standing::Standing;
 pub(crate) use standing::Teller;

@@ -82,6 +82,16 @@ pub struct Handoff {
 }
 
 impl ElectionCommand {
+    /// The id of its request, if it is answered from memory when it is repeated.
+    pub(crate) fn request_id(&self) -> Option<&RequestId> {
+        match self {
+            Self::Campaign(op) => Some(&op.request_id),
+            Self::Proclaim(op) => Some(&op.request_id),
+            Self::Handoff(op) => Some(&op.request_id),
+            Self::Renew(_) | Self::Resign(_) | Self::ForceRelease(_) => None,
+        }
+    }
+
     /// It takes nothing, and can be done away from home.
     pub(crate) fn gives_back(&self) -> bool {
         matches!(self, Self::Resign(_) | Self::ForceRelease(_))

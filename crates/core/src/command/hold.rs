@@ -111,6 +111,17 @@ pub struct PutHoldPolicy {
 }
 
 impl HoldCommand {
+    /// The id of its request, if it is answered from memory when it is repeated.
+    pub(crate) fn request_id(&self) -> Option<&RequestId> {
+        match self {
+            Self::Hold(op) => Some(&op.request_id),
+            Self::Renew(op) => Some(&op.request_id),
+            Self::Begin(op) => Some(&op.request_id),
+            Self::Release(op) => Some(&op.request_id),
+            Self::ForceRelease(_) | Self::PutPolicy(_) => None,
+        }
+    }
+
     /// It takes nothing, and can be done away from home.
     pub(crate) fn gives_back(&self) -> bool {
         matches!(self, Self::Release(_) | Self::ForceRelease(_) | Self::PutPolicy(_))

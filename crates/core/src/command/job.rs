@@ -159,6 +159,17 @@ pub struct SlotOfJob {
 }
 
 impl JobCommand {
+    /// The id of its request, if it is answered from memory when it is repeated.
+    pub(crate) fn request_id(&self) -> Option<&RequestId> {
+        match self {
+            Self::ClaimRun(op) => Some(&op.request_id),
+            Self::FinishRun(op) => Some(&op.request_id),
+            Self::Pause(op) | Self::Resume(op) => Some(&op.request_id),
+            Self::Skip(op) | Self::RunNow(op) => Some(&op.request_id),
+            Self::Put(_) | Self::RenewRun(_) | Self::ForceRelease(_) => None,
+        }
+    }
+
     /// It takes nothing, and can be done away from home.
     pub(crate) fn gives_back(&self) -> bool {
         matches!(self, Self::FinishRun(_) | Self::ForceRelease(_))

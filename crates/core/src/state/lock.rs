@@ -177,7 +177,7 @@ impl State {
         let known = self.recall_by_id(caller, &op.namespace, op.family, &op.request_id);
         self.next_revision();
         let was = match known {
-            Some(record) => Ok(self.abandon_known(record)),
+            Some(record) => self.abandon_known(record),
             None => self
                 .forbid(caller, &op.namespace, op.family, &op.request_id)
                 .map(|()| AbandonedWas::Unseen),
@@ -185,16 +185,9 @@ impl State {
         self.decided(None, was.map(|was| Done::Abandoned { was }))
     }
 
-    fn abandon_known(&mut self, record: RecordId) -> AbandonedWas {
-        match self.memory.get(record).fate {
-            Fate::Live(id) if self.quotas.is_waiting(id) == Some(true) => {
-                self.abandon_reservation(id);
-                AbandonedWas::Waiting
-            }
-            Fate::Live(id) if self.quotas.has(id) => {
-                self.abandon_reservation(id);
-                AbandonedWas::Granted
-            }
+    fn abandon_known(&mut self, record: RecordId) -> Result<AbandonedWas, Refusal> {
+        Ok(match self.memory.get(record).fate {
+            Fate::Live(id) if self.quotas.has(id) => self.abandon_reservation(id)?,
             Fate::Live(_) if self.is_repeat(record) => AbandonedWas::Done,
             Fate::Live(id) if self.claims[&id].held.is_some() => {
                 self.end_lease(id, End::Abandoned, self.time);
@@ -210,7 +203,7 @@ impl State {
             Fate::WaitEnded(_) => AbandonedWas::Refused(Code::WaitTimeout),
             Fate::Forbidden => AbandonedWas::Refused(Code::Abandoned),
             Fate::Done | Fate::RunFinished { .. } => AbandonedWas::Done,
-        }
+        })
     }
 
     pub(super) fn force_release(

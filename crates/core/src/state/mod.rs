@@ -345,7 +345,7 @@ impl State {
             self.next_revision();
             let detail = Detail::Level { needed };
             self.decided(None, Err(Refusal::new(Code::Unavailable).with(detail)))
-        } else if let Some(home) = self.home_elsewhere(&command.operation) {
+        } else if let Some(home) = self.home_elsewhere(&command.caller, &command.operation) {
             let refusal = region::wrong_region(home);
             self.next_revision();
             self.decided(None, Err(refusal))

@@ -6,7 +6,7 @@ use super::{
     memory::Fingerprint,
 };
 use crate::{
-    command::{ElectionCommand, Family, HoldCommand, JobCommand, Operation, QuotaCommand},
+    command::{Family, Operation},
     ids::{ObjectId, Token},
     limits,
     names::{Caller, NamespaceName, Owner, ResourceName},
@@ -204,25 +204,23 @@ impl State {
         lease_ms + delay_ms
     }
 
-    /// Whether a request for a lease has been decided or queued before: a repeat of it asks for nothing new.
+    /// Whether a request has been decided or queued before: a repeat of it asks for nothing new.
     pub fn remembers(&self, caller: &Caller, operation: &Operation) -> bool {
-        let (namespace, family, request_id) = match operation {
-            Operation::Acquire(op) => (&op.namespace, Family::Lock, &op.request_id),
-            Operation::AcquireAll(op) => (&op.namespace, Family::Lock, &op.request_id),
-            Operation::Election(ElectionCommand::Campaign(op)) => {
-                (&op.namespace, Family::Election, &op.request_id)
-            }
-            Operation::Hold(HoldCommand::Hold(op)) => (&op.namespace, Family::Hold, &op.request_id),
-            Operation::Job(JobCommand::ClaimRun(op)) => {
-                (&op.namespace, Family::Job, &op.request_id)
-            }
-            Operation::Quota(QuotaCommand::Reserve(op)) => {
-                (&op.namespace, Family::Quota, &op.request_id)
-            }
-            _ => return false,
+        let of_family = |family, id: Option<_>| id.map(|id| (family, id));
+        let request = match operation {
+            Operation::Acquire(op) => Some((Family::Lock, &op.request_id)),
+            Operation::AcquireAll(op) => Some((Family::Lock, &op.request_id)),
+            Operation::ReportGuard(op) => Some((Family::Admin, &op.request_id)),
+            Operation::Election(op) => of_family(Family::Election, op.request_id()),
+            Operation::Hold(op) => of_family(Family::Hold, op.request_id()),
+            Operation::Job(op) => of_family(Family::Job, op.request_id()),
+            Operation::Quota(op) => Some((Family::Quota, op.request_id())),
+            _ => None,
         };
-        let request = Fingerprint::request(namespace, caller, family, request_id);
-        self.memory.find(request).is_some()
+        let (Some((family, id)), Some(namespace)) = (request, operation.namespace()) else {
+            return false;
+        };
+        self.memory.find(Fingerprint::request(namespace, caller, family, id)).is_some()
     }
 
     /// Requests per second that a namespace allows; `None`: unbounded, or no such namespace.

@@ -6,7 +6,7 @@ use crate::{
     command::{Family, Operation, PutHome},
     event::EventKind,
     names::{Caller, RegionName},
-    outcome::{Code, Detail, Done, Outcome, Refusal},
+    outcome::{Code, Detail, Done, Outcome, Refusal, WaitEnd},
     policy::Policy,
 };
 
@@ -16,6 +16,11 @@ impl State {
         if self.region.as_ref() != region {
             self.region = region.cloned();
             self.service_event(caller, EventKind::RegionSet { region: region.cloned() });
+            for namespace in 0..self.namespaces.len() {
+                if self.away(self.namespaces[namespace].home.as_ref()).is_some() {
+                    self.end_waits_of(namespace as u32);
+                }
+            }
         }
         self.decided(None, Ok(Done::RegionSet))
     }
@@ -48,11 +53,31 @@ impl State {
         namespace.home.clone_from(&op.home);
         let version = namespace.version;
         self.event(caller, id, Family::Admin, None, EventKind::HomePut { home: op.home.clone() });
+        if self.away(op.home.as_ref()).is_some() {
+            self.end_waits_of(id);
+        }
         Ok(Done::NamespacePut { version })
     }
 
-    /// The region that has to be asked instead, for anything but giving back.
-    pub(super) fn home_elsewhere(&self, operation: &Operation) -> Option<&RegionName> {
+    /// Where nothing is granted any more nobody waits either: a release would hand over to them.
+    fn end_waits_of(&mut self, namespace: u32) {
+        let waiting: Vec<_> = self.waiting_claims().collect();
+        for id in waiting {
+            if self.quotas.namespace_of(id) == Some(namespace) {
+                self.end_quota_wait(id, Some(WaitEnd::HomeMoved));
+            } else if self.claims.get(&id).is_some_and(|claim| claim.namespace == namespace) {
+                self.end_wait(id, Some(WaitEnd::HomeMoved));
+            }
+        }
+    }
+
+    /// The region that has to be asked instead, for anything but giving back. What was answered before the home was
+    /// moved is answered so again (S6).
+    pub(super) fn home_elsewhere(
+        &self,
+        caller: &Caller,
+        operation: &Operation,
+    ) -> Option<&RegionName> {
         self.region.as_ref()?;
         let gives_back = match operation {
             Operation::Release(_) | Operation::Abandon(_) | Operation::ForceRelease(_) => true,
@@ -67,7 +92,8 @@ impl State {
             return None;
         }
         let namespace = self.namespace_id(operation.namespace()?)?;
-        self.away(self.namespaces[namespace as usize].home.as_ref())
+        let home = self.away(self.namespaces[namespace as usize].home.as_ref())?;
+        (!self.remembers(caller, operation)).then_some(home)
     }
 
     /// A home, if it is not here.

@@ -27,6 +27,7 @@ use crate::{
     command::Family,
     entry::{EntryHash, Head},
     ids::{ClusterTime, LogId, ObjectId, Revision, Token},
+    limits,
     names::{Caller, Labels, NamespaceName, Owner, ResourceName},
     outcome::{End, WaitEnd},
     policy::{Fencing, HoldPolicy, Policy},
@@ -486,6 +487,9 @@ impl State {
         }
         self.applied = super::Applied::default();
         self.quotas.forget_changes();
+        // Objects since the backup are forgotten, and those who know them are not: a late return of a commit must not
+        // name another one.
+        self.next_object += limits::RESTORED_OBJECTS_SKIPPED;
         self.head.log_id = log_id;
         self.leader = None;
         self.last_token = self.last_token.max(Token(token_floor.0.saturating_sub(1)));

@@ -147,6 +147,10 @@ fn sentence(kind: Kind, refusal: &Refusal) -> String {
                 "another process with the same candidate name has taken the place in the queue"
                     .into()
             }
+            Reason::HomeMoved => {
+                "another region has become the namespace's home, and nobody waits here any more"
+                    .into()
+            }
             _ => "nobody asked for the wait any more, so it was removed".into(),
         },
         // The refusal does not tell which of the two set it.

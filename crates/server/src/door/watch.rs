@@ -143,7 +143,8 @@ impl Filter {
         let family = match params.get("family") {
             None => None,
             Some(word) => Some(wire::to_family(word).ok_or_else(|| {
-                let rule = format!("must be lock, election, job, hold, quota or admin, is {word:?}");
+                let rule =
+                    format!("must be lock, election, job, hold, quota or admin, is {word:?}");
                 Refused::invalid("family", rule)
             })?),
         };

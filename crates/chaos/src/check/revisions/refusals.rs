@@ -78,6 +78,7 @@ fn wait_word(why: WaitEnd) -> &'static str {
         // Nobody asked for it: as if it had been abandoned.
         WaitEnd::Deserted => "abandoned",
         WaitEnd::Restored => "restored",
+        WaitEnd::HomeMoved => "homeMoved",
         WaitEnd::Replaced => "replaced",
     }
 }

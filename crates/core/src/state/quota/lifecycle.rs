@@ -1,14 +1,16 @@
 //! The life of a reservation: granted, ended, and every change of the books on the way. Whoever causes it, what holds
 //! of all (sums, owners' counts, ledger, reply memory) is kept here.
 
-use super::{Late, Phase, QuotaDone, Reservation, State, deviations};
+use super::{Late, Phase, QuotaDone, Reservation, State, deviations, request::quarantined};
 use crate::{
     command::{EndDeserted, NodeRef, OnExpiry},
     event::{Event, EventKind, LayerChange, LedgerLine, QuotaChange, QuotaEvent},
     ids::{ClusterTime, ObjectId, ReservationId},
     limits,
     names::{Caller, Owner, Reason, ResourceName},
-    outcome::{Done, End, ReservationState, Reserved, ReservedItem, WaitEnd},
+    outcome::{
+        AbandonedWas, Done, End, Refusal, ReservationState, Reserved, ReservedItem, WaitEnd,
+    },
     quota::{Asked, Place, Posting, changed, signed},
     state::memory::Fate,
 };
@@ -226,13 +228,22 @@ impl State {
         self.memory.ended(reservation.record, fate, self.revision, None, forget_at);
     }
 
-    /// Ends what a request has come to, for its Abandon.
-    pub(in crate::state) fn abandon_reservation(&mut self, id: ObjectId) {
-        let caller = self.reservation(id).caller.clone();
-        match self.reservation(id).phase {
-            Phase::Waiting => self.end_quota_wait(id, None),
-            _ => {
+    /// Ends what a request has come to, for its Abandon. Only an operator ends what is quarantined.
+    pub(in crate::state) fn abandon_reservation(
+        &mut self,
+        id: ObjectId,
+    ) -> Result<AbandonedWas, Refusal> {
+        let of = self.reservation(id);
+        let caller = of.caller.clone();
+        match of.phase {
+            Phase::Waiting => {
+                self.end_quota_wait(id, None);
+                Ok(AbandonedWas::Waiting)
+            }
+            Phase::Quarantined => Err(quarantined(of.fence)),
+            Phase::Reserved | Phase::InFlight => {
                 self.give_back(id, &caller, End::Abandoned, QuotaChange::Released);
+                Ok(AbandonedWas::Granted)
             }
         }
     }
@@ -246,7 +257,10 @@ impl State {
         }
         match (of.phase, of.waited) {
             (Phase::Waiting, _) => self.end_quota_wait(op.claim, Some(WaitEnd::Deserted)),
-            (Phase::Reserved, true) => self.abandon_reservation(op.claim),
+            (Phase::Reserved, true) => {
+                let caller = of.caller.clone();
+                self.give_back(op.claim, &caller, End::Abandoned, QuotaChange::Released);
+            }
             _ => return false,
         }
         true

@@ -154,6 +154,10 @@ impl Quotas {
         }
     }
 
+    pub(super) fn namespace_of(&self, id: ObjectId) -> Option<u32> {
+        self.reservations.get(&id).map(|of| of.namespace)
+    }
+
     pub(super) fn is_waiting(&self, id: ObjectId) -> Option<bool> {
         self.reservations.get(&id).map(|of| !of.is_holding())
     }

@@ -268,6 +268,7 @@ impl Reference {
         }
         self.out = Applied::default();
         self.last_token = self.last_token.max(floor.saturating_sub(1));
+        self.next_object += 1 << 32;
         self.paused_until = self.time + pause_ms;
     }
 }

@@ -353,19 +353,22 @@ impl Reference {
         format!("adjusted to {}", total - amount)
     }
 
-    pub(super) fn abandon(&mut self, number: u64) {
+    /// Whether it is given back: only an operator ends what is quarantined.
+    pub(super) fn abandon(&mut self, number: u64) -> bool {
         match self.find(number).map(|of| of.phase) {
             Some(Phase::Waiting) => {
                 self.take_out(number);
                 self.settled.push((number, "Abandoned"));
             }
-            Some(_) => {
+            Some(Phase::Reserved | Phase::InFlight) => {
                 self.take_out(number);
                 self.ended.insert(number, "abandoned");
             }
+            Some(Phase::Quarantined) => return false,
             None => {}
         }
         self.look();
+        true
     }
 }
 

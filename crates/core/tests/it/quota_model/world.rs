@@ -17,7 +17,7 @@ use sereno_core::{
     ids::{ObjectId, ReservationId},
     limits,
     names::{Labels, NamespaceName, Owner, QuotaName, QuotaPath, Reason, RequestId},
-    outcome::{Code, Done, Outcome, QuotaDone},
+    outcome::{Code, Detail, Done, Outcome, QuotaDone},
     policy::Policy,
     testing::{Scribe, lease_id},
 };
@@ -386,8 +386,14 @@ impl World {
             request_id: RequestId::new(&format!("reserve-{number}")).expect("an id"),
         };
         let applied = self.entry(0, vec![Operation::Abandon(abandon)]);
-        assert!(matches!(applied.outcomes[0].result, Ok(Done::Abandoned { .. })));
-        self.reference.abandon(number);
+        match &applied.outcomes[0].result {
+            Ok(Done::Abandoned { .. }) => assert!(self.reference.abandon(number)),
+            Err(refusal) => {
+                assert!(matches!(refusal.detail, Detail::Quarantined { .. }), "{refusal:?}");
+                assert!(!self.reference.abandon(number));
+            }
+            other => panic!("an abandon was answered with {other:?}"),
+        }
         self.settled(&applied);
     }
 

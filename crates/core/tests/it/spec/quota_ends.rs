@@ -190,6 +190,33 @@ fn work_in_flight_has_its_own_deadline_and_fate() {
     );
 }
 
+/// It undoes a reserve whose answer was lost, and nobody begins such a one; that the owner does not know how its work
+/// ended is what quarantine is for.
+#[test]
+fn an_abandon_does_not_end_a_quarantine() {
+    check_quotas(
+        "
+        limit gpu 4
+        reserve gpu=4 id:1 by:w1 ttl:10s expiry:quarantine
+        pass 1h
+        abandon id:1 by:w1 family:quota
+        who gpu",
+        expect![[r#"
+            limit gpu 4
+                r2: limit version 1
+            reserve gpu=4 id:1 by:w1 ttl:10s expiry:quarantine
+                r3: reserved R1 T1 gpu=4 (0 left) for 10s of at most 24h
+            pass 1h
+                (1 due ended)
+            abandon id:1 by:w1 family:quota
+                r5: ReservationEnded quarantined T1
+            who gpu
+                1 layers
+                w1 quarantined gpu=4 held 1h, 0s left
+        "#]],
+    );
+}
+
 #[test]
 fn quarantine_keeps_capacity_until_an_operator_settles_it() {
     check_quotas(

@@ -76,6 +76,76 @@ fn elsewhere_the_home_is_named_and_only_what_gives_back_passes() {
     );
 }
 
+/// A release there would hand over to who waits; and whoever had an answer before has it again (S6).
+#[test]
+fn a_home_that_is_moved_ends_all_waits_and_changes_no_answer() {
+    check_quotas(
+        "
+        namespace shop v:0
+        limit gpu 10 in:shop
+        acquire a id:1 in:shop
+        acquire a id:2 wait:1m in:shop
+        reserve gpu=10 id:3 in:shop
+        reserve gpu=1 id:4 wait:1m in:shop
+        acquire b id:5
+        acquire b id:6 wait:1m
+        region eu
+        events
+        home shop us v:1
+        acquire a id:1 in:shop
+        acquire a id:2 wait:1m in:shop
+        reserve gpu=10 id:3 in:shop
+        reserve gpu=1 id:4 wait:1m in:shop
+        release a #1 in:shop
+        drop R3 in:shop
+        home shop eu v:2
+        acquire c id:7 in:shop
+        acquire c id:8 wait:1m in:shop
+        region us",
+        expect![[r#"
+            namespace shop v:0
+                r2: version 1
+            limit gpu 10 in:shop
+                r3: limit version 1
+            acquire a id:1 in:shop
+                r4: granted a T1 for 30s
+            acquire a id:2 wait:1m in:shop
+                r5: waiting at 1, 1m left
+            reserve gpu=10 id:3 in:shop
+                r6: reserved R3 T2 gpu=10 (0 left) for 1m of at most 24h
+            reserve gpu=1 id:4 wait:1m in:shop
+                r7: waiting at 1, 1m left
+            acquire b id:5
+                r8: granted b T3 for 30s
+            acquire b id:6 wait:1m
+                r9: waiting at 1, 1m left
+            region eu
+                r10: region set
+            home shop us v:1
+                r11: version 2
+                ~ id:2 r11: WaitTimeout homeMoved
+                ~ id:4 r11: WaitTimeout homeMoved
+                * r11 admin/shop: home Some("us")
+                * r11 lock/shop/a 2: wait ended homeMoved after 0s
+                * r11 quota/shop 4: wait ended homeMoved after 0s
+            acquire a id:1 in:shop
+                r12 as r4: granted a T1 for 30s
+            acquire a id:2 wait:1m in:shop
+                r13 as r11: WaitTimeout homeMoved
+            reserve gpu=10 id:3 in:shop
+                r14 as r6: reserved R3 T2 gpu=10 (0 left) for 1m of at most 24h
+            reserve gpu=1 id:4 wait:1m in:shop
+                r15 as r11: WaitTimeout homeMoved
+            release a #1 in:shop
+                r16: released
+                * r16 lock/shop/a 1: ended T1 released held 0s
+            drop R3 in:shop
+                r17: released gpu=10
+                * r17 quota/shop 3: released R3 T2 [gpu 0+10>0]
+        "#]],
+    );
+}
+
 #[test]
 fn a_namespace_can_be_created_with_its_home() {
     check_quotas(

@@ -9,7 +9,7 @@ use crate::{
         call::mismatch,
         caller::Caller,
         fields,
-        openapi::{CommitProblems, LeaseProblems, ReservationProblems, UseProblems},
+        openapi::{CommitProblems, ReservationProblems, UseProblems},
         problem::Refused,
         timeout::Timeout,
     },
@@ -191,15 +191,15 @@ pub(in crate::door) async fn settle(
 
 /// Undoes a reserve whose answer was lost.
 ///
-/// Removes its waiter, or gives its reservation back, or, where the request has not been seen yet, forbids it. Another
-/// write that was done stays done.
+/// Removes its waiter, or gives its reservation back, or, where the request has not been seen yet, forbids it. One that
+/// is quarantined stays so, which is `RESERVATION_ENDED`; another write that was done stays done.
 #[utoipa::path(
     post, path = "/v1/quotas/abandon", operation_id = "abandonReserve", tag = "quotas",
     params(crate::door::openapi::TimeoutHeader),
     request_body = AbandonRequest,
     responses(
         (status = 200, description = "The request holds nothing and will be granted nothing.", body = Abandoned),
-        LeaseProblems,
+        ReservationProblems,
     )
 )]
 pub(in crate::door) async fn abandon(
