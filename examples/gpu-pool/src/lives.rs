@@ -35,7 +35,7 @@ pub struct Life {
     pub stopped: Option<(u64, Stop)>,
     /// It is in the queue, as the service shows it.
     pub is_queued: bool,
-    /// When the service showed it no more.
+    /// Until when the service showed it.
     pub gone_us: Option<u64>,
 }
 

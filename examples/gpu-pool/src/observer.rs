@@ -3,7 +3,7 @@
 
 use crate::{
     pool::QUOTA,
-    record::{Record, What, Who},
+    record::{Record, What, Who, now_us},
 };
 use sereno_client::{
     Error, ListReservations, Quotas,
@@ -19,12 +19,14 @@ type Seen = BTreeMap<String, (Who, u64, What)>;
 /// # Errors
 /// The record cannot be written.
 pub async fn observe(quotas: &Quotas, record: &mut Record, each: Duration) -> io::Result<()> {
-    let mut before = Seen::new();
+    let (mut before, mut looked_us) = (Seen::new(), now_us());
     loop {
+        // What is shown was there at this moment or later.
+        let looks_us = now_us();
         match look(quotas).await {
             Ok(now) => {
-                note_changes(&before, &now, record)?;
-                before = now;
+                note_changes(&before, &now, looked_us, record)?;
+                (before, looked_us) = (now, looks_us);
             }
             Err(error) => eprintln!("gpu-pool: {error}"),
         }
@@ -54,10 +56,11 @@ fn told(one: Reservation) -> (Who, u64, What) {
     (Who { tenant, job: one.owner, gpus }, one.fence.unwrap_or(0), what)
 }
 
-fn note_changes(before: &Seen, now: &Seen, record: &mut Record) -> io::Result<()> {
+/// What is gone was there until the look before.
+fn note_changes(before: &Seen, now: &Seen, looked_us: u64, record: &mut Record) -> io::Result<()> {
     let gone = before.iter().filter(|(id, _)| !now.contains_key(*id));
     for (who, fence, _) in gone.map(|(_, seen)| seen) {
-        record.note(What::Gone, who, *fence)?;
+        record.note_at(looked_us, What::Gone, who, *fence)?;
     }
     for (id, (who, fence, what)) in now {
         if before.get(id).is_none_or(|(_, _, was)| was != what) {
@@ -89,7 +92,7 @@ mod tests {
         ];
         let mut before = Seen::new();
         for now in looks {
-            note_changes(&before, &now, &mut record).unwrap();
+            note_changes(&before, &now, now_us(), &mut record).unwrap();
             before = now;
         }
         let lines = record::read(&path).unwrap();

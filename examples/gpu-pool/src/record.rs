@@ -28,7 +28,7 @@ pub enum What {
     Queued,
     /// The service shows its reservation.
     Held,
-    /// The service shows neither any more.
+    /// Until then the service showed one of the two, and at the next look neither.
     Gone,
 }
 
@@ -112,9 +112,17 @@ impl Record {
     /// # Errors
     /// It cannot be written.
     pub fn note(&mut self, what: What, of: &Who, fence: u64) -> io::Result<()> {
+        self.note_at(now_us(), what, of, fence)
+    }
+
+    /// Notes what happened at another moment.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn note_at(&mut self, at_us: u64, what: What, of: &Who, fence: u64) -> io::Result<()> {
         let Who { tenant, job, gpus } = of;
         let (tenant, job, gpus) = (tenant.clone(), job.clone(), *gpus);
-        let line = Line { at_us: now_us(), what, tenant, job, gpus, fence };
+        let line = Line { at_us, what, tenant, job, gpus, fence };
         self.0.write_all(format!("{line}\n").as_bytes())
     }
 }
@@ -156,7 +164,7 @@ pub fn read(path: &Path) -> Result<Vec<Line>, Unreadable> {
 }
 
 /// A clock that all processes of this machine share and that nobody sets.
-fn now_us() -> u64 {
+pub fn now_us() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1_000
 }

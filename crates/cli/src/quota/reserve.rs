@@ -29,10 +29,10 @@ use std::{ffi::OsString, time::Duration};
 ///                  quarantine for somebody to look.
 ///
 /// The command finds SERENO_RESERVATION, SERENO_FENCE and SERENO_FENCE_KEY in its
-/// environment. It runs in a process group of its own, which is stopped (TERM, then
-/// KILL) before the reservation can end and its capacity be given to somebody else,
-/// as by `sereno lock`; with --on-expiry commit or quarantine the capacity stays
-/// taken, so the command goes on to the end of --max-lifetime.
+/// environment. It runs in a process group of its own, which is stopped (TERM,
+/// then KILL) before the reservation can end and its capacity be given to somebody
+/// else, as by `sereno lock`; with --on-expiry commit or quarantine the capacity
+/// stays taken, so the command goes on to the end of --max-lifetime.
 ///
 /// Exit code: 0 reserved, or
 ///     1  refused
