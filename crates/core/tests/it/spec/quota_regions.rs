@@ -142,6 +142,20 @@ fn a_home_that_is_moved_ends_all_waits_and_changes_no_answer() {
             drop R3 in:shop
                 r17: released gpu=10
                 * r17 quota/shop 3: released R3 T2 [gpu 0+10>0]
+            home shop eu v:2
+                r18: version 3
+                * r18 admin/shop: home Some("eu")
+            acquire c id:7 in:shop
+                r19: granted c T4 for 30s
+                * r19 lock/shop/c 7: granted T4
+            acquire c id:8 wait:1m in:shop
+                r20: waiting at 1, 1m left
+                * r20 lock/shop/c 8: queued
+            region us
+                r21: region set
+                ~ id:8 r21: WaitTimeout homeMoved
+                * r21 admin: region Some("us")
+                * r21 lock/shop/c 8: wait ended homeMoved after 0s
         "#]],
     );
 }
