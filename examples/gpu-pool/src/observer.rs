@@ -25,7 +25,7 @@ pub async fn observe(quotas: &Quotas, record: &mut Record, each: Duration) -> io
         let looks_us = now_us();
         match look(quotas).await {
             Ok(now) => {
-                note_changes(&before, &now, looked_us, record)?;
+                note_changes(&before, &now, [looked_us, looks_us], record)?;
                 (before, looked_us) = (now, looks_us);
             }
             Err(error) => eprintln!("gpu-pool: {error}"),
@@ -56,15 +56,20 @@ fn told(one: Reservation) -> (Who, u64, What) {
     (Who { tenant, job: one.owner, gpus }, one.fence.unwrap_or(0), what)
 }
 
-/// What is gone was there until the look before.
-fn note_changes(before: &Seen, now: &Seen, looked_us: u64, record: &mut Record) -> io::Result<()> {
+/// What is gone was there until the look before; what is new is there since this one. `looks_us`: when both began.
+fn note_changes(
+    before: &Seen,
+    now: &Seen,
+    looks_us: [u64; 2],
+    record: &mut Record,
+) -> io::Result<()> {
     let gone = before.iter().filter(|(id, _)| !now.contains_key(*id));
     for (who, fence, _) in gone.map(|(_, seen)| seen) {
-        record.note_at(looked_us, What::Gone, who, *fence)?;
+        record.note_at(looks_us[0], What::Gone, who, *fence)?;
     }
     for (id, (who, fence, what)) in now {
         if before.get(id).is_none_or(|(_, _, was)| was != what) {
-            record.note(*what, who, *fence)?;
+            record.note_at(looks_us[1], *what, who, *fence)?;
         }
     }
     Ok(())
@@ -91,18 +96,19 @@ mod tests {
             seen(&[]),
         ];
         let mut before = Seen::new();
-        for now in looks {
-            note_changes(&before, &now, now_us(), &mut record).unwrap();
+        for (number, now) in (1..).zip(looks) {
+            note_changes(&before, &now, [number - 1, number], &mut record).unwrap();
             before = now;
         }
         let lines = record::read(&path).unwrap();
-        let found: Vec<_> = lines.iter().map(|it| (it.job.as_str(), it.what)).collect();
+        let found: Vec<_> = lines.iter().map(|it| (it.at_us, it.job.as_str(), it.what)).collect();
+        // `y` was held in one look alone: the lines are in the order in which they were written.
         let wanted = [
-            ("x", What::Held),
-            ("y", What::Queued),
-            ("x", What::Gone),
-            ("y", What::Held),
-            ("y", What::Gone),
+            (1, "x", What::Held),
+            (1, "y", What::Queued),
+            (2, "x", What::Gone),
+            (3, "y", What::Held),
+            (3, "y", What::Gone),
         ];
         assert_eq!(found, wanted);
     }

@@ -9,7 +9,7 @@ use crate::{
     clock::Micros,
     history::{Call, Heard, Op, QuotaHeard, QuotaOp},
 };
-use sereno_api::{ErrorCode, OnExpiry, Problem, Reserved, Settlement, Shortage};
+use sereno_api::{ErrorCode, OnExpiry, Problem, Reason, Reserved, Settlement, Shortage};
 use std::collections::BTreeMap;
 
 /// The operations on the tree.
@@ -245,11 +245,11 @@ fn refused(id: Id, call: &Call, problem: &Problem) -> Vec<Act> {
     let is_reserve = matches!(&call.op, Op::Quota(QuotaOp::Reserve { .. }));
     let mut acts = Vec::new();
     match problem.code {
-        ErrorCode::ReservationEnded if problem.reason.is_some() => acts.push(Act::Lacks(id)),
-        // In quarantine there is no reason why it has ended, for it has not.
-        ErrorCode::ReservationEnded if problem.fencing_token.is_some() => {
+        // In quarantine it has not ended.
+        ErrorCode::ReservationEnded if problem.reason == Some(Reason::Quarantined) => {
             acts.push(Act::Holds { id, amount: None, free: None });
         }
+        ErrorCode::ReservationEnded if problem.reason.is_some() => acts.push(Act::Lacks(id)),
         ErrorCode::ExpiredNoCapacity | ErrorCode::WaitTimeout => acts.push(Act::Lacks(id)),
         ErrorCode::QuotaExhausted if is_reserve => acts.push(Act::Lacks(id)),
         // An amount is not free that would have to be for a resize, and it is held.

@@ -1,7 +1,7 @@
 //! Whether a problem says what the log has refused: its code, and every figure that belongs to it.
 
 use super::{is, outcomes::replays, quotas};
-use sereno_api::{Problem, RenewResult};
+use sereno_api::{Problem, Reason, RenewResult};
 use sereno_core::outcome::{
     Code, Detail, End, Holder, InTheWay, Outcome, Refusal, Renewed, WaitEnd,
 };
@@ -26,7 +26,8 @@ pub(super) fn refused(
                 let told = (problem.lock_delay_ms.unwrap_or(0), problem.waiters);
                 is(told == (due.lock_delay_ms, Some(due.waiters)), "another delay or queue")
             }
-            None => Err("refused for nobody".into()),
+            // A repeat tells who is in the way now: nobody any more.
+            None => is_holder(problem.holder.as_ref(), None),
         },
         Detail::Run { holder } => is_holder(problem.holder.as_ref(), holder.as_ref()),
         Detail::Ended { end, token } => {
@@ -48,10 +49,9 @@ pub(super) fn refused(
         Detail::Invalid(due) => is(problem.field.as_deref() == Some(&due.field), "another field"),
         Detail::Exhausted(due) => quotas::exhausted(problem, due),
         Detail::Excess(due) => quotas::exceeds(problem, due),
-        // It has not ended: there is no reason.
         Detail::Quarantined { fence } => {
-            let same = problem.fencing_token == Some(fence.0) && problem.reason.is_none();
-            is(same, "another reservation in quarantine")
+            is(problem.fencing_token == Some(fence.0), "another token")?;
+            is(problem.reason == Some(Reason::Quarantined), "another end")
         }
         Detail::Home { home } => {
             is(problem.home.as_deref() == Some(home.as_str()), "another region")
@@ -135,7 +135,7 @@ pub(super) fn is_result(told: &RenewResult, logged: &Result<Renewed, Refusal>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sereno_api::{ErrorCode, Reason};
+    use sereno_api::ErrorCode;
     use sereno_core::{
         ids::{ClusterTime, Revision, Token},
         names::{Invalid, Owner, RegionName, ResourceName},
@@ -169,7 +169,14 @@ mod tests {
     #[test]
     fn every_figure_of_a_refusal_counts() {
         let run_holder = in_the_way("a", "anna").holder;
-        let cases: [(ErrorCode, Code, Detail, Told, Vec<Told>); 11] = [
+        let cases: [(ErrorCode, Code, Detail, Told, Vec<Told>); 12] = [
+            (
+                ErrorCode::Locked,
+                Code::Locked,
+                Detail::Locked(Vec::new()),
+                |_| {},
+                all([|it| it.holder = Some(told_holder("anna"))]),
+            ),
             (
                 ErrorCode::Locked,
                 Code::Locked,
@@ -264,7 +271,7 @@ mod tests {
                 ErrorCode::ReservationEnded,
                 Code::ReservationEnded,
                 Detail::Quarantined { fence: Token(5) },
-                |it| it.fencing_token = Some(5),
+                |it| (it.reason, it.fencing_token) = (Some(Reason::Quarantined), Some(5)),
                 all([|it| it.fencing_token = None, |it| it.reason = Some(Reason::Expired)]),
             ),
             (
