@@ -86,7 +86,7 @@ fn peers_on_one_etcd_are_compared_round_by_round() {
     assert_eq!(names(&report["ratios"], "below"), peers[1..]);
     for ratio in report["ratios"].as_array().unwrap() {
         assert_eq!((count(ratio, "clients"), &ratio["above"]), (4, &"sereno-etcd".into()));
-        for figure in ["cycles", "acquireP99"] {
+        for figure in ["cycles", "p99"] {
             assert!(ratio[figure]["median"].as_f64().unwrap() > 0.0, "{ratio}");
             assert_eq!(ratio[figure]["rounds"].as_array().unwrap().len(), 1, "{ratio}");
         }

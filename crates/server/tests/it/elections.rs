@@ -156,7 +156,7 @@ async fn an_observer_is_told_of_every_leader_and_of_none() {
     bench.get(&path).await.problem(ErrorCode::Resync);
     let path = format!("/v1/elections/a/b?from={cursor}");
     let problem = bench.get(&path).await.problem(ErrorCode::InvalidArgument);
-    assert!(problem.detail.contains("from is only for observe=true"), "{}", problem.detail);
+    assert!(problem.detail.contains("from: is only for observe=true"), "{}", problem.detail);
     bench.stop().await;
 }
 

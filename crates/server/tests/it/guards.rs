@@ -42,9 +42,9 @@ async fn a_report_is_counted_audited_and_proves_the_namespace() {
     // What no guard can have seen is not counted.
     let (held, older) = (granted.fencing_token, older);
     for (impossible, rule) in [
-        (json!({"token": held, "highest": older}), "highest must be above token"),
-        (json!({"token": held, "highest": held}), "highest must be above token"),
-        (json!({"highest": held}), "highest is only told together with token"),
+        (json!({"token": held, "highest": older}), "highest: must be above token"),
+        (json!({"token": held, "highest": held}), "highest: must be above token"),
+        (json!({"highest": held}), "highest: is only told together with token"),
     ] {
         let problem = bench.post("/v1/guards/report", report(impossible)).await;
         let problem = problem.problem(ErrorCode::InvalidArgument);

@@ -53,10 +53,8 @@ impl World {
         self.say(|| format!("** the backup of {} is restored", backup.head().position));
         self.mark("a backup is restored");
         self.kill_all();
-        if backup.head().position == Position(0) {
-            // Nothing had landed yet: there is nothing to back up.
-            self.replace_log(Memory::default(), State::new(), OfLog::default());
-        } else {
+        // Of an empty log `sereno backup` makes none: it goes on.
+        if backup.head().position > Position(0) {
             let floor = token_floor(wall_us(self.agenda.now), &backup);
             let state = backup.restored(LogId(self.random.id()), floor, PAUSE_MS);
             let snapshot = Snapshot { head: state.head(), bytes: state.to_snapshot().into() };
