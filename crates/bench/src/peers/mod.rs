@@ -74,9 +74,10 @@ pub struct PeersArgs {
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     pub redis_server: PathBuf,
 
-    /// Connections to PostgreSQL, which all clients share. The default is what was fastest on two cores with 256 clients.
-    #[arg(long, value_name = "COUNT", default_value_t = 8)]
-    pub postgres_connections: usize,
+    /// Numbers of connections to PostgreSQL, which all clients share. Each is tried before every measurement, and the
+    /// fastest one is measured.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32], value_name = "N,N")]
+    pub postgres_connections: Vec<usize>,
 
     /// Exit with 2 if a bound is missed.
     #[arg(long)]
@@ -102,7 +103,7 @@ pub async fn run(args: &PeersArgs) -> Result<PeersReport, Error> {
     if args.rounds == 0 || args.clients.is_empty() || args.peers.is_empty() {
         return Err(Error::Usage("--rounds, --clients and --peers must be at least 1".into()));
     }
-    if args.postgres_connections == 0 {
+    if args.postgres_connections.is_empty() || args.postgres_connections.contains(&0) {
         return Err(Error::Usage("--postgres-connections must be at least 1".into()));
     }
     let machine = Machine::look_with(args.seed);

@@ -18,6 +18,9 @@ use std::{path::Path, time::Duration};
 /// What the hot pool of the quotas has: more than any run commits.
 const HOT_LIMIT: u64 = 1_000_000_000_000;
 
+/// How long a number of connections is tried.
+const TRIAL: Duration = Duration::from_secs(1);
+
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
 pub enum Peer {
@@ -155,21 +158,47 @@ fn measure(
     samples: &mut Vec<Sample>,
 ) -> Result<(), Error> {
     for &clients in &args.clients {
-        let plan = Plan {
-            clients,
-            warm_up: Duration::from_secs(args.warm_up),
-            window: Duration::from_secs(args.seconds),
-            resources: None,
-            wait: None,
-            threads: args.threads,
-            seed: args.seed,
+        let (warm_up, window) =
+            (Duration::from_secs(args.warm_up), Duration::from_secs(args.seconds));
+        let target = match target {
+            Target::Postgres(target) => Target::Postgres(fastest(args, target, clients)?),
+            other => other.clone(),
         };
-        let measured = closed::measure(target, &plan, servers)?;
+        let measured = closed::measure(&target, &plan(args, clients, warm_up, window), servers)?;
         let (title, rate) = (peer.title(), measured.cycles_per_second());
         eprintln!("round {}: {title}, {clients} clients: {rate:.0} cycles/s", round + 1);
         samples.push(Sample { peer, clients, measured });
     }
     Ok(())
+}
+
+fn plan(args: &PeersArgs, clients: usize, warm_up: Duration, window: Duration) -> Plan {
+    let (threads, seed) = (args.threads, args.seed);
+    Plan { clients, warm_up, window, resources: None, wait: None, threads, seed }
+}
+
+/// How many connections are best depends on clients, cores and disk: with too many they stand in each other's way, with too
+/// few the server waits for the clients. So PostgreSQL is measured with the number that was fastest just before.
+fn fastest(
+    args: &PeersArgs,
+    target: &PostgresTarget,
+    clients: usize,
+) -> Result<PostgresTarget, Error> {
+    let mut best: Option<(f64, usize)> = None;
+    // More than one for each client are never used.
+    let enough = args.postgres_connections.iter().filter(|count| **count >= clients).min();
+    let tried = args.postgres_connections.iter().filter(|count| **count <= clients);
+    for &connections in tried.chain(enough.filter(|count| **count > clients)) {
+        let trial = Target::Postgres(target.with_connections(connections));
+        let plan = plan(args, clients, TRIAL / 4, TRIAL);
+        let rate = closed::measure(&trial, &plan, &[])?.cycles_per_second();
+        eprintln!("PostgreSQL, {clients} clients, {connections} connections: {rate:.0} cycles/s");
+        if best.is_none_or(|(highest, _)| rate > highest) {
+            best = Some((rate, connections));
+        }
+    }
+    let (_, connections) = best.unwrap_or((0.0, 1));
+    Ok(target.with_connections(connections))
 }
 
 /// What a peer runs on.
@@ -199,8 +228,7 @@ async fn start(args: &PeersArgs, peer: Peer, folder: &Path) -> Result<(Running, 
     if peer == Peer::PostgresQuota {
         let server = start_postgres(folder)?;
         let (url, ttl) = (server.url(), args.ttl.to_duration());
-        let connections = args.postgres_connections;
-        let target = PostgresTarget::prepare(&url, HOT_LIMIT, ttl, connections).await?;
+        let target = PostgresTarget::prepare(&url, HOT_LIMIT, ttl, 1).await?;
         return Ok((Running::Postgres(server), Target::Postgres(target)));
     }
     if peer == Peer::Redis {

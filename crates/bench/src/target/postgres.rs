@@ -67,7 +67,13 @@ impl PostgresTarget {
     /// The same with connections of its own.
     #[must_use]
     pub fn with_own_connections(&self) -> Self {
-        let pool = Arc::new(Pool::new(self.pool.size));
+        self.with_connections(self.pool.size)
+    }
+
+    /// The same with so many connections of its own.
+    #[must_use]
+    pub fn with_connections(&self, connections: usize) -> Self {
+        let pool = Arc::new(Pool::new(connections));
         Self { url: self.url.clone(), ttl: self.ttl, pool }
     }
 }
