@@ -24,7 +24,8 @@ use weigh::{Weighed, Weighing, drift_before};
 ///
 /// Without --apply nothing is written: a table says what would be. With it each row is reported, and the drift of
 /// which two reports in a row agree is compensated, the deepest nodes first; so run it after each of two counts, or
-/// say --at-once. What reservations in flight explain is no drift. A second run with the same count changes nothing.
+/// say --at-once. What reservations in flight explain is no drift. Each run counts as a count of its own, also of the same file: name
+/// the epoch where a run may be repeated.
 ///
 /// Reports are numbered by reporter and epoch: the columns reporter and epoch of a row say which it is, else --reporter
 /// and --epoch, else the epoch after the reporter's last. An epoch that was reported before is not reported again.

@@ -2,27 +2,22 @@
 
 use super::node::Node;
 use crate::{exit, failure::Failure, output::table};
-use sereno_client::api::{ErrorCode, Problem, QuotaLayer, Shortage};
+use sereno_client::api::{ErrorCode, Problem, QuotaLayer, Reason, Shortage};
 
 /// What helps with quotas where something else helps with locks.
-const HINTS: [(ErrorCode, &str); 7] = [
+const HINTS: [(ErrorCode, &str); 6] = [
     (
         ErrorCode::NotFound,
-        "Make nodes with `sereno quota set`, from the root down; see them with `sereno quota tree`, and reservations \
-         with `sereno quota reservations`.",
+        "See what there is: nodes with `sereno quota tree` (made by `sereno quota set`, from the root down), reservations \
+         with `sereno quota reservations`, namespaces with `sereno namespace get`.",
     ),
     (
         ErrorCode::NotHolder,
         "The reservation has another fence: see it with `sereno quota reservations`.",
     ),
     (
-        ErrorCode::ReservationEnded,
-        "What was done under it is not on the books: reserve anew, or within the hour commit it with --late readmit.",
-    ),
-    (
         ErrorCode::ExceedsReservation,
-        "See what is there with `sereno quota reservations` and `sereno quota get`; \
-         `sereno quota resize` reserves more.",
+        "See what is there with `sereno quota reservations`, `sereno quota get` and `sereno quota ledger`.",
     ),
     (ErrorCode::ExpiredNoCapacity, "Its capacity is somebody else's: undo the work (refund)."),
     (
@@ -46,7 +41,28 @@ pub(super) fn worded(failure: Failure) -> Failure {
         }
         ErrorCode::ExpiredNoCapacity => exhausted(failure, &problem),
         ErrorCode::WaitTimeout => with_exit(failure),
+        ErrorCode::ReservationEnded => {
+            let hint = ended_hint(problem.reason.as_ref());
+            failure.hint(hint)
+        }
         _ => failure,
+    }
+}
+
+/// What to do depends on how it ended: to commit once more what is on the books would book it twice.
+fn ended_hint(how: Option<&Reason>) -> &'static str {
+    match how {
+        Some(Reason::Committed) => {
+            "It is on the books: see `sereno quota ledger`. Use that is over is given back with `sereno quota return`."
+        }
+        Some(Reason::Quarantined) => {
+            "It keeps its capacity until an operator says how its work ended: `sereno quota settle`."
+        }
+        Some(Reason::Expired) => {
+            "Unless `sereno quota ledger` shows that it was committed late already: what was done under it is not on the \
+             books. Within the hour commit it with --late readmit, or reserve anew."
+        }
+        _ => "It holds nothing: reserve anew.",
     }
 }
 

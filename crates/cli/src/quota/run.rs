@@ -15,7 +15,10 @@ use crate::{
     output::note,
     pause,
 };
-use sereno_client::{Client, Commit, Error, QuotaError, Reservation, api::ErrorCode};
+use sereno_client::{
+    Client, Commit, Error, QuotaError, Reservation,
+    api::{ErrorCode, Reason},
+};
 use std::time::Duration;
 
 /// Between tries to have a commit taken.
@@ -133,7 +136,13 @@ async fn commit(
             Err(error) => error,
         };
         if !matches!(error, QuotaError::Other(Error::Unavailable(_) | Error::Unknown(_))) {
-            return Err(not_committed(failed(error)));
+            let failure = failed(error);
+            let how = failure.problem.as_ref().and_then(|problem| problem.reason.as_ref());
+            if how == Some(&Reason::Committed) {
+                note("it was committed while the command ran");
+                return Ok(0);
+            }
+            return Err(not_committed(failure));
         }
         if signals.told_to_end().is_some() {
             return Err(not_committed(failed(error)).hint(

@@ -59,6 +59,7 @@ pub(super) async fn get_election(
     let params = Params::parse(uri.query(), &["namespace", "consistency", "observe", "from"])?;
     let election = name_of(ELECTIONS, "election", uri.path())?;
     let namespace = door.namespace_of(&params)?;
+    let consistency = params.consistency()?;
     match params.get("observe") {
         None | Some("false") if params.get("from").is_some() => {
             return Err(Refused::invalid("from", "is only for observe=true"));
@@ -76,7 +77,7 @@ pub(super) async fn get_election(
     }
     let (asked, name) = (namespace.clone(), election.clone());
     let read = move |state: &core::State| state.leased(Family::Election, &asked, &name);
-    let (view, at) = door.read(params.consistency()?, timeout, read).await?;
+    let (view, at) = door.read(consistency, timeout, read).await?;
     let view = view.ok_or_else(|| refusal::no_namespace(namespace.as_str()))?;
     Ok(ok(record(&namespace, &view, at)).into_response())
 }
